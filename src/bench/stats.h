@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Statistics over samples: integers in, integers out, so that the image, the host and the tests
+ * compute the same bits. Unit-tested in one place; nothing else in mcspin takes a median.
+ */
+#ifndef MCSPIN_BENCH_STATS_H
+#define MCSPIN_BENCH_STATS_H
+
+#include "../types.h"
+
+#define STATS_MAX_SAMPLES 1024
+
+/* Values are in 1/1000 of the unit, so that a per-operation time keeps three decimals. */
+struct stats {
+	unsigned samples;   /* undisturbed ones, on which the rest stands */
+	unsigned disturbed; /* kept and counted, not in the median */
+	u64 min, p50, p95, p99, max;
+	u64 ci_low, ci_high; /* 95 % confidence interval of the median, by order statistics */
+	u64 spread;	     /* p75 - p25 */
+	u64 raw[STATS_MAX_SAMPLES];
+	u8 mark[STATS_MAX_SAMPLES]; /* not 0: disturbed, why */
+	unsigned count;		    /* of raw */
+};
+
+#define STATS_MARK_SMI	1
+#define STATS_MARK_MCE	2
+#define STATS_MARK_FREQ 4
+
+void stats_reset(struct stats *s);
+/* Beyond STATS_MAX_SAMPLES a sample is dropped; returns false then. */
+bool stats_add(struct stats *s, u64 value_milli, u8 mark);
+/* Fill the summary from raw. With no undisturbed sample all values are 0 and samples is 0. */
+void stats_finish(struct stats *s);
+/* Sorts in place; deterministic. */
+void stats_sort(u64 *values, unsigned count);
+/* Nearest-rank percentile (0 … 1000 per mille) of sorted values. count > 0. */
+u64 stats_percentile(const u64 *sorted, unsigned count, unsigned permille);
+
+#endif

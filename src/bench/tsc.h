@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Time. rdtsc_ordered() is itself an alternative site; the frequency comes from calibration
+ * against timers that the platform offers, and is believed only when they agree.
+ */
+#ifndef MCSPIN_BENCH_TSC_H
+#define MCSPIN_BENCH_TSC_H
+
+#include "../types.h"
+
+/* TSC, not before earlier instructions are done (site rdtsc_ordered). Any processor. */
+u64 rdtsc_ordered(void);
+/* Start / end of a timed region: lfence; rdtsc … rdtscp (or lfence; rdtsc); lfence. */
+u64 tsc_begin(void);
+u64 tsc_end(void);
+
+struct tsc_info {
+	u64 hz;		    /* 0: unknown; ticks only */
+	const char *source; /* "cpuid-15h", "acpi-pm", "hpet", "pit", … */
+	u64 second_hz;	    /* the cross-check, 0 if there is none */
+	const char *second_source;
+	bool invariant;
+	u64 skew; /* largest |difference| between processors, ticks; bounded by skew_error */
+	u64 skew_error;
+	bool skew_known;
+};
+extern struct tsc_info tsc_info;
+
+/* Calibrate; emits nothing. Bounded: 200 ms. */
+void tsc_calibrate(void);
+/* Measure the skew between the control processor and each other one. */
+void tsc_measure_skew(void);
+/* Ticks in `us` microseconds; a 1 GHz guess while hz is unknown, for bounds only. */
+u64 tsc_from_us(u64 us);
+u64 tsc_to_ns(u64 ticks);
+/* Spin until the TSC has advanced by `ticks` (bounded by an iteration count as well). */
+void tsc_spin(u64 ticks);
+
+#endif

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Running and testing. Host programs are the core's own objects against tests/host/platform.c.
+
+HOST_CFLAGS := -std=gnu11 -O2 -g $(WARN) -Isrc -Itests/host -D_GNU_SOURCE -fno-stack-protector \
+	-fcf-protection=none -pthread $(EXTRA_CFLAGS)
+HOST_LDFLAGS := -pthread -Wl,-T,linker/host.lds -Llinker -Wl,-z,noexecstack
+HOST_C	:= $(wildcard tests/host/platform*.c)
+HOST_O	:= $(HOST_C:%.c=$(BUILD)/host/%.o)
+UNIT_C	:= $(wildcard tests/host/test_*.c)
+UNITS	:= $(UNIT_C:tests/host/%.c=$(BUILD)/host/%)
+
+$(BUILD)/host/%.o: %.c | $(BUILD)/.need-host
+	@mkdir -p $(@D)
+	$(CC) $(HOST_CFLAGS) -MMD -MP -c $< -o $@
+$(BUILD)/host/test_%: $(BUILD)/host/tests/host/test_%.o $(HOST_O) $(CORE_O) linker/host.lds linker/tables.lds
+	$(CC) $(HOST_LDFLAGS) $(filter %.o,$^) -lcmocka $(LDLIBS_test_$*) -o $@
+# The core as a program: the same suites and benches natively.
+$(BUILD)/host/mcspin-host: $(BUILD)/host/tests/host/main.o $(HOST_O) $(CORE_O) linker/host.lds linker/tables.lds
+	$(CC) $(HOST_LDFLAGS) $(filter %.o,$^) -o $@
+$(BUILD)/.need-host: tests/need
+	@mkdir -p $(@D)
+	@tests/need gcc libc6-dev libcmocka-dev libjsmn-dev && touch $@
+
+.PHONY: host units
+host: $(BUILD)/host/mcspin-host
+#help make units             the host unit tests only
+units: $(UNITS)
+	@set -e; for u in $(UNITS); do $$u; done
+
+-include $(wildcard $(BUILD)/host/tests/host/*.d)
