@@ -24,6 +24,13 @@ typedef int64_t s64;
 
 #define static_assert _Static_assert
 
+/* A host's C library spells some of these its own way. */
+#undef __always_inline
+#undef __packed
+#undef __aligned
+#undef __used
+#undef __unused
+
 #define ARRAY_SIZE(a)	       (sizeof(a) / sizeof((a)[0]))
 #define __section(name)	       __attribute__((section(name)))
 #define __used		       __attribute__((used))
