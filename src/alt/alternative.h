@@ -114,7 +114,9 @@ extern const struct alt_site __start_altsites[], __stop_altsites[];
 	".byte 773f-772b\n\t"                                                                      \
 	".byte " n_altend "-" n_alt "\n\t"
 
-/* The rest of the C macros, apply_alternatives() and what it reports belong to the room's owner. */
+/* Decide, open the text, write, read back, close, emit the site events. 0, or -EPERM where the text
+ * cannot be written (said in an event; the run goes on unpatched). */
+int alt_patch_all(void);
 
 #endif /* __ASSEMBLY__ */
 #endif

@@ -117,15 +117,43 @@ const char *needs_missing(u32 needs);
 
 /* -------------------------------------------------------------------- the run */
 
+/* The name of this run and of its folder, "20261201-012244". The platform may have chosen one
+ * (a free folder) before run_begin(); empty, it is made from the clock. */
+extern char run_id[40];
+
 /* The steps of efi/main.c that need no firmware, in order. Each emits its events. */
-void run_know(unsigned cpus);	   /* features, hypervisor, topology, TSC */
+void run_begin(void);		   /* KTAP header, event "run" */
+void run_know(unsigned cpus);	   /* features, hypervisor, topology, TSC; frozen */
 void run_patch(void);		   /* sites */
-void run_tests(void);		   /* every suite */
+void run_started(unsigned cpus);   /* the others run: TSC skew; event "machine" once more, whole */
+void run_tests(void);		   /* every suite; run_save() after each */
 void run_benches(void);
+/* Event "done", KTAP closed, the last files. Returns the result of the run. */
+enum result run_end(void);
+
 /* Worst result so far; what `run.result` and the exit status become. */
 enum result run_result(void);
+const char *result_name(enum result r);
 /* Something outside a test went wrong (a file could not be written, a processor was lost): the
  * run is at least `r`, and an event says why. */
 void run_worsen(enum result r, const char *fmt, ...) __printf(2, 3);
+/* results.json, junit.xml and report.html as far as the run has come, into the run's folder.
+ * A file that cannot be written is said once and makes the run an error. */
+void run_save(void);
+/* What runs now, for the crash report and the next run: "copy_mc.nfit", "bench copy_hot". */
+const char *run_doing(void);
+/* Milliseconds that this bench may take, its share of what is left of the budget. */
+u32 run_bench_ms(const struct bench *b);
+/* Seconds the run may take in all, boot excluded. */
+u32 run_budget_s(void);
+/* list=1: every test and bench with what it needs, one line each. */
+void run_list(void (*line)(const char *text));
+
+/* Did the patcher get to write the text? */
+extern bool run_text_patched;
+
+/* For the framework's own test. */
+void test_run_init(struct test_run *t, const struct test *test);
+enum result test_run_finish(struct test_run *t);
 
 #endif
