@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Options: what is taken, and that each refusal names the place, the key and the value. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+#include "../../src/run/options.h"
+
+static char why[200];
+
+static int parse(struct options *o, const char *text)
+{
+	options_init(o);
+	why[0] = 0;
+	return options_parse(o, text, "command line", why, sizeof(why));
+}
+
+static void takes_words(void **state)
+{
+	struct options o;
+
+	(void)state;
+	assert_int_equal(parse(&o, " cpus=4 quick=1\r\n# note cpus=banana\nexit=qemu threshold=7% "
+				   "seed=0x10 console=0x2f8 suite=copy_*,osq"),
+			 0);
+	assert_int_equal(o.cpus, 4);
+	assert_true(o.quick);
+	assert_int_equal(o.exit, EXIT_QEMU);
+	assert_int_equal(o.threshold, 7);
+	assert_int_equal(o.seed, 16);
+	assert_string_equal(o.console, "0x2f8");
+	assert_string_equal(o.suite, "copy_*,osq");
+	assert_int_equal(o.icount, -1);
+	assert_int_equal(o.hold, 60);
+}
+
+static void later_wins(void **state)
+{
+	struct options o;
+
+	(void)state;
+	assert_int_equal(parse(&o, "cpus=4"), 0);
+	assert_int_equal(options_parse(&o, "cpus=2", "command line", why, sizeof(why)), 0);
+	assert_int_equal(o.cpus, 2);
+}
+
+static void refuses(void **state)
+{
+	static const struct {
+		const char *text, *key, *value;
+	} bad[] = {
+		{"cpus=banana", "cpus", "banana"},
+		{"cpus=0", "cpus", "=0"},
+		{"cpus=1025", "cpus", "1025"},
+		{"cpus=", "cpus", "cpus="},
+		{"cpus=99999999999999999999", "cpus", "9999"},
+		{"quick=yes", "quick", "yes"},
+		{"quick=2", "quick", "2"},
+		{"exit=now", "exit", "now"},
+		{"console=com9", "console", "com9"},
+		{"console=0x10000", "console", "0x10000"},
+		{"colour=red", "colour", "red"},
+		{"quick", "key=value", "quick"},
+		{"seed=0x", "seed", "0x"},
+		{"dispatcher=best", "dispatcher", "best"},
+	};
+	struct options o;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_not_equal(parse(&o, bad[i].text), 0);
+		assert_non_null(strstr(why, "command line"));
+		assert_non_null(strstr(why, bad[i].key));
+		assert_non_null(strstr(why, bad[i].value));
+	}
+}
+
+static void globs(void **state)
+{
+	(void)state;
+	assert_true(glob_list_match("", "anything"));
+	assert_true(glob_list_match("copy_*", "copy_mc"));
+	assert_true(glob_list_match("a,*mc", "copy_mc"));
+	assert_true(glob_list_match("c?py_mc", "copy_mc"));
+	assert_false(glob_list_match("copy", "copy_mc"));
+	assert_false(glob_list_match("copy_mc?", "copy_mc"));
+	assert_false(glob_list_match("x,y", "copy_mc"));
+}
+
+static unsigned lines;
+static void count(const char *text)
+{
+	assert_true(strlen(text) < 80);
+	lines++;
+}
+
+static void help_fits_a_screen(void **state)
+{
+	(void)state;
+	options_help(count);
+	assert_in_range(lines, 10, 24);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(takes_words), cmocka_unit_test(later_wins),
+		cmocka_unit_test(refuses),     cmocka_unit_test(globs),
+		cmocka_unit_test(help_fits_a_screen),
+	};
+
+	return cmocka_run_group_tests_name("options", tests, NULL, NULL);
+}
