@@ -9,6 +9,8 @@
 
 #include "../types.h"
 
+struct pt_regs;
+
 struct percpu {
 	struct percpu *self; /* offset 0: read as %gs:0 */
 	u32 cpu;	     /* offset 8: its number, 0 … platform_cpus() - 1 */
@@ -19,6 +21,8 @@ struct percpu {
 	u64 fixup_ip, fixup_addr;
 	u32 fixup_vector;
 	u32 in_mce; /* a machine check is being handled */
+	/* Temporary takers of exceptions on this processor (trap.h). */
+	bool (*hooks[32])(struct pt_regs *regs, u64 addr);
 } __aligned(CACHE_LINE);
 
 static_assert(offsetof(struct percpu, self) == 0, "this_cpu() reads %gs:0");

@@ -4,6 +4,7 @@
 #include "options.h"
 #include "../bench/tsc.h"
 #include "../cpu/features.h"
+#include "../cpu/smp.h"
 #include "../platform.h"
 #include "../report/event.h"
 
@@ -122,15 +123,6 @@ enum result test_run_finish(struct test_run *t)
 }
 
 /* -------------------------------------------------------------------- what is chosen */
-
-static unsigned usable_cpus(void)
-{
-	unsigned n = 0;
-
-	for (unsigned cpu = 0; cpu < platform_cpus(); cpu++)
-		n += platform_cpu_usable(cpu);
-	return n;
-}
 
 static const char *mce_missing(void)
 {
