@@ -15,6 +15,7 @@
 	SITE(COPY_USER, "copy_user_generic", "movsq_loop,rep_movsq,rep_movsb")                     \
 	SITE(CAREFUL, "copy_mc_careful", "gpr,sse2,avx2,avx512")                                   \
 	SITE(RDTSC_ORDERED, "rdtsc_ordered", "rdtsc,lfence_rdtsc,rdtscp")                          \
+	SITE(TSC_END, "tsc_end", "lfence_rdtsc_lfence,rdtscp_lfence")                              \
 	SITE(STAC, "stac", "nop,stac")                                                             \
 	SITE(CLAC, "clac", "nop,clac")                                                             \
 	SITE(SMP_LOCK, "smp_lock", "lock,ds_prefix")                                               \
@@ -23,15 +24,16 @@
 
 /* Their numbers, plain so that the assembler and inline assembly can use them. */
 #define SITE_COPY_MC_GENERIC   0
-#define SITE_MEMCPY	       1
-#define SITE_COPY_USER	       2
-#define SITE_CAREFUL	       3
+#define SITE_MEMCPY            1
+#define SITE_COPY_USER         2
+#define SITE_CAREFUL           3
 #define SITE_RDTSC_ORDERED     4
-#define SITE_STAC	       5
-#define SITE_CLAC	       6
-#define SITE_SMP_LOCK	       7
-#define SITE_VCPU_IS_PREEMPTED 8
-#define SITE_VCPU_ARGUMENT     9
-#define NR_MCSPIN_SITES	       10
+#define SITE_TSC_END           5
+#define SITE_STAC              6
+#define SITE_CLAC              7
+#define SITE_SMP_LOCK          8
+#define SITE_VCPU_IS_PREEMPTED 9
+#define SITE_VCPU_ARGUMENT     10
+#define NR_MCSPIN_SITES        11
 
 #endif

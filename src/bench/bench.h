@@ -30,7 +30,7 @@ struct bench_case {
 	void (*prepare)(void *ctx);
 	void *ctx;
 	struct bench_param params[BENCH_MAX_PARAMS]; /* ends at key NULL */
-	struct stats stats;			     /* out */
+	struct stats *stats;			     /* out, until bench_free() */
 };
 
 /*
@@ -39,6 +39,8 @@ struct bench_case {
  * Samples per case are chosen from the bench's share of the time budget, at least 11.
  */
 void bench_run(const struct bench *b, struct bench_case *cases, unsigned count);
+/* Give the samples back. */
+void bench_free(struct bench_case *cases, unsigned count);
 
 /* Emit values that a contest or another own loop has measured: `samples` in `unit`. */
 void bench_emit(const struct bench *b, const char *variant, const struct bench_param *params,
@@ -51,7 +53,11 @@ struct ratio {
 };
 struct ratio bench_ratio(const struct bench_case *a, const struct bench_case *b);
 
-/* TSC ticks this bench may still spend. */
-u64 bench_budget(const struct bench *b);
+/* One timed call of body(ctx, n), interrupts off, in ticks. */
+u64 bench_time(void (*body)(void *ctx, unsigned n), void *ctx, unsigned n);
+/* What the running measurement is counted in: "instructions" under icount, else "ticks". */
+const char *bench_unit(void);
+/* TSC ticks as the unit of bench_unit(). */
+u64 bench_units(u64 ticks);
 
 #endif

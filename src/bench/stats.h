@@ -8,7 +8,7 @@
 
 #include "../types.h"
 
-#define STATS_MAX_SAMPLES 1024
+#define STATS_MAX_SAMPLES 256
 
 /* Values are in 1/1000 of the unit, so that a per-operation time keeps three decimals. */
 struct stats {

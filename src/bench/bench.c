@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "bench.h"
+#include "tsc.h"
+#include "../cpu/features.h"
+#include "../platform.h"
+#include "../report/event.h"
+#include "../run/options.h"
+#include "../run/run.h"
+
+#define MSR_SMI_COUNT 0x34 /* Intel, Nehalem and later */
+#define MIN_ROUNDS    11
+#define TARGET_US     20 /* of one timed call */
+#define ICOUNT_N      4
+
+const char *bench_unit(void)
+{
+	return options.icount >= 0 ? "instructions" : "ticks";
+}
+
+u64 bench_units(u64 ticks)
+{
+	return options.icount >= 0 ? ticks >> options.icount : ticks;
+}
+
+u64 bench_time(void (*body)(void *ctx, unsigned n), void *ctx, unsigned n)
+{
+	unsigned long flags = platform_irq_save();
+	u64 start = tsc_begin();
+	u64 end;
+
+	body(ctx, n);
+	end = tsc_end();
+	platform_irq_restore(flags);
+	return end - start;
+}
+
+static void nothing(void *ctx, unsigned n)
+{
+}
+
+static u64 smi_count(void)
+{
+	u64 value;
+
+	if (boot_cpu_data.vendor != VENDOR_INTEL || boot_cpu_data.hv != HV_NONE)
+		return 0;
+	return platform_rdmsr(MSR_SMI_COUNT, &value) ? 0 : (u32)value;
+}
+
+/* So many operations that one timed call takes about TARGET_US. */
+static unsigned choose_n(const struct bench_case *c)
+{
+	u64 target = tsc_from_us(TARGET_US);
+	unsigned n = 1;
+
+	if (options.icount >= 0)
+		return ICOUNT_N;
+	while (n < 1u << 16 && bench_time(c->body, c->ctx, n) < target)
+		n *= 2;
+	return n;
+}
+
+struct session {
+	u64 overhead; /* of an empty timed call, for cases with a prepare */
+	unsigned n[BENCH_MAX_CASES];
+};
+
+/* One sample of one case, in 1/1000 of the unit. */
+static u64 sample(const struct bench_case *c, const struct session *s, unsigned n)
+{
+	u64 once, twice;
+
+	if (c->prepare) {
+		c->prepare(c->ctx);
+		once = bench_time(c->body, c->ctx, 1);
+		return bench_units(once > s->overhead ? once - s->overhead : 0) * 1000;
+	}
+	once = bench_time(c->body, c->ctx, n);
+	twice = bench_time(c->body, c->ctx, 2 * n);
+	return bench_units(twice > once ? twice - once : 0) * 1000 / n;
+}
+
+static void warm_up(struct bench_case *cases, unsigned count, struct session *s)
+{
+	u64 least = ~0ull;
+
+	for (unsigned i = 0; i < 32; i++)
+		least = min_of(least, bench_time(nothing, NULL, 1));
+	s->overhead = least;
+	for (unsigned i = 0; i < count; i++) {
+		if (cases[i].prepare)
+			cases[i].prepare(cases[i].ctx);
+		cases[i].body(cases[i].ctx, 1);
+		s->n[i] = cases[i].prepare ? 1 : choose_n(&cases[i]);
+	}
+}
+
+static unsigned max_rounds(void)
+{
+	/* Emulated samples are for function and, under icount, all the same. */
+	if (options.icount >= 0)
+		return 3;
+	return boot_cpu_data.emulated ? 5 : 201;
+}
+
+static void take_rounds(struct bench_case *cases, unsigned count, struct session *s, u64 budget)
+{
+	unsigned least = min_of(max_rounds(), MIN_ROUNDS);
+	u64 start = rdtsc_ordered();
+
+	for (unsigned round = 0; round < max_rounds(); round++) {
+		if (round >= least && rdtsc_ordered() - start > budget)
+			return;
+		/* Rotate the order, so that no case always follows the same one. */
+		for (unsigned i = 0; i < count; i++) {
+			unsigned at = (i + round) % count;
+			u64 smi = smi_count();
+			u64 value = sample(&cases[at], s, s->n[at]);
+
+			stats_add(cases[at].stats, value,
+				  smi_count() != smi ? STATS_MARK_SMI : 0);
+		}
+	}
+}
+
+static void emit(const struct bench *b, const char *variant, const struct bench_param *params,
+		 const char *unit, const struct stats *s)
+{
+	event_begin("bench");
+	event_str("name", b->name);
+	event_str("variant", variant);
+	event_object("params");
+	for (unsigned i = 0; params && i < BENCH_MAX_PARAMS && params[i].key; i++) {
+		if (params[i].text)
+			event_str(params[i].key, params[i].text);
+		else
+			event_u64(params[i].key, params[i].number);
+	}
+	event_close();
+	event_str("unit", unit);
+	event_u64("samples", s->samples);
+	event_fixed("min", (s64)s->min, 3);
+	event_fixed("p50", (s64)s->p50, 3);
+	event_fixed("p95", (s64)s->p95, 3);
+	event_fixed("p99", (s64)s->p99, 3);
+	event_fixed("max", (s64)s->max, 3);
+	event_fixed("spread", (s64)s->spread, 3);
+	event_fixed("ci_low", (s64)s->ci_low, 3);
+	event_fixed("ci_high", (s64)s->ci_high, 3);
+	event_u64("disturbed", s->disturbed);
+	event_end();
+}
+
+void bench_run(const struct bench *b, struct bench_case *cases, unsigned count)
+{
+	static struct session session;
+	u64 budget = tsc_from_us((u64)run_bench_ms(b) * 1000);
+
+	count = min_of(count, BENCH_MAX_CASES);
+	for (unsigned i = 0; i < count; i++) {
+		cases[i].stats = platform_alloc(sizeof(struct stats));
+		if (!cases[i].stats) {
+			run_worsen(RESULT_ERROR, "bench %s: no memory for its samples", b->name);
+			bench_free(cases, i);
+			return;
+		}
+		stats_reset(cases[i].stats);
+	}
+	warm_up(cases, count, &session);
+	take_rounds(cases, count, &session, budget);
+	for (unsigned i = 0; i < count; i++) {
+		stats_finish(cases[i].stats);
+		emit(b, cases[i].variant, cases[i].params, bench_unit(), cases[i].stats);
+	}
+}
+
+void bench_free(struct bench_case *cases, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		if (cases[i].stats)
+			platform_free(cases[i].stats, sizeof(struct stats));
+		cases[i].stats = NULL;
+	}
+}
+
+void bench_emit(const struct bench *b, const char *variant, const struct bench_param *params,
+		const char *unit, const u64 *samples, const u8 *disturbed, unsigned count)
+{
+	struct stats *s = platform_alloc(sizeof(*s));
+
+	if (!s) {
+		run_worsen(RESULT_ERROR, "bench %s: no memory for its samples", b->name);
+		return;
+	}
+	for (unsigned i = 0; i < count; i++)
+		stats_add(s, samples[i], disturbed ? disturbed[i] : 0);
+	stats_finish(s);
+	emit(b, variant, params, unit, s);
+	platform_free(s, sizeof(*s));
+}
+
+struct ratio bench_ratio(const struct bench_case *a, const struct bench_case *b)
+{
+	u64 ratios[STATS_MAX_SAMPLES];
+	unsigned n = 0;
+
+	if (!a->stats || !b->stats)
+		return (struct ratio){0};
+	for (unsigned i = 0; i < min_of(a->stats->count, b->stats->count); i++) {
+		if (!a->stats->mark[i] && !b->stats->mark[i] && b->stats->raw[i])
+			ratios[n++] = a->stats->raw[i] * 10000 / b->stats->raw[i];
+	}
+	if (!n)
+		return (struct ratio){0};
+	stats_sort(ratios, n);
+	return (struct ratio){
+		.mid = (s64)stats_percentile(ratios, n, 500),
+		.low = (s64)stats_percentile(ratios, n, 50),
+		.high = (s64)stats_percentile(ratios, n, 950),
+	};
+}
+
+/* -------------------------------------------------------------------- the control */
+
+/* A chain of dependent instructions: no memory, no lock, no copy. If this moves between two runs,
+ * the runs cannot be compared. */
+static void chain(void *ctx, unsigned n)
+{
+	u64 x = 1;
+
+	while (n--) {
+		__asm__ volatile(".rept 64\n\tadd $1, %0\n\t.endr" : "+r"(x));
+	}
+}
+
+BENCH(control, "64 dependent additions: takes no lock and copies nothing", 0, 4)
+{
+	static struct bench_case cases[] = {{.variant = "add64", .body = chain}};
+
+	bench_run(b, cases, ARRAY_SIZE(cases));
+	bench_free(cases, ARRAY_SIZE(cases));
+}
