@@ -112,6 +112,15 @@ bool platform_breathe(void);
 /* Safe MSR access on the calling processor. -EIO: it raised #GP; -ENODEV: no MSRs here. */
 int platform_rdmsr(u32 msr, u64 *value);
 int platform_wrmsr(u32 msr, u64 value);
+/* A data watchpoint in debug register `index` (0 … 3) of the calling processor on the byte at
+ * `addr`: writes only, or reads and writes; NULL ends it. -ENODEV where debug registers are not
+ * ours. Hits arrive as #DB; the status says which registers hit and is cleared by reading. */
+int platform_watchpoint(unsigned index, const void *addr, bool write_only);
+u64 platform_debug_status(void);
+/* Any processor: make AVX (and AVX-512, where it exists) state usable on the calling processor, and
+ * put CR4 and XCR0 back. -ENODEV where there is none. */
+int platform_vector_begin(void);
+void platform_vector_end(void);
 /* 32 bits of PCI configuration space; -ENODEV where there is no way to read it. */
 int platform_pci_read32(u32 segment, u32 bus, u32 dev, u32 fn, u32 offset, u32 *value);
 /* The ACPI table with this signature, its checksum good, or NULL; `len` may be NULL. */

@@ -10,9 +10,9 @@
 #define MCSPIN_ALT_SITES_H
 
 #define MCSPIN_SITES(SITE)                                                                         \
-	SITE(COPY_MC_GENERIC, "copy_mc_generic", "rep_movsb,fragile")                              \
-	SITE(MEMCPY, "memcpy", "movsq_loop,rep_movsq,rep_movsb")                                   \
-	SITE(COPY_USER, "copy_user_generic", "movsq_loop,rep_movsq,rep_movsb")                     \
+	SITE(COPY_MC_GENERIC, "copy_mc_generic", "fragile,rep_movsb")                              \
+	SITE(MEMCPY, "memcpy", "loop,rep_movsq,rep_movsb")                                   \
+	SITE(COPY_USER, "copy_user_generic", "loop,rep_movsq,rep_movsb")                     \
 	SITE(CAREFUL, "copy_mc_careful", "gpr,sse2,avx2,avx512")                                   \
 	SITE(RDTSC_ORDERED, "rdtsc_ordered", "rdtsc,lfence_rdtsc,rdtscp")                          \
 	SITE(TSC_END, "tsc_end", "lfence_rdtsc_lfence,rdtscp_lfence")                              \
