@@ -116,26 +116,32 @@ unsigned long copy_mc_to_user(void *dst, const void *src, unsigned len)
 
 /* -------------------------------------------------------------------- the table */
 
-#define ALWAYS X86_FEATURE_ALWAYS
+/* Every cell spelled out would hide the two that are set. */
+#define ROUTINE(fn_, mce_, fault_, careful_, feature_)                                             \
+	{.name = #fn_, .fn = fn_, .mce_safe = mce_, .fault_safe = fault_, .careful = careful_,     \
+	 .feature = X86_FEATURE_##feature_}
+#define USER_DISPATCHER(form, mce_)                                                                \
+	{.name = "copy_mc_to_user." #form, .fn = copy_mc_to_user_##form, .mce_safe = mce_,         \
+	 .fault_safe = true, .dispatcher = true, .user = true, .feature = X86_FEATURE_ALWAYS}
 
 const struct copy_variant copy_variants[] = {
-	/* name, fn, mce, fault, granule, dispatcher, user, feature */
-	{"copy_mc_fragile", copy_mc_fragile, true, true, 8, false, false, ALWAYS},
-	{"copy_mc_generic", copy_mc_generic, true, true, 8, false, false, ALWAYS},
-	{"copy_mc_enhanced_fast_string", copy_mc_enhanced_fast_string, true, true, 1, false, false,
-	 ALWAYS},
-	{"memcpy", plain_memcpy, false, false, 0, false, false, ALWAYS},
-	{"copy_user_generic", copy_user_generic, false, true, 1, false, false, ALWAYS},
-	{"copy_mc_careful_gpr", copy_mc_careful_gpr, true, true, 1, false, false, ALWAYS},
-	{"copy_mc_careful_sse2", copy_mc_careful_sse2, true, true, 1, false, false, ALWAYS},
-	{"copy_mc_careful_avx2", copy_mc_careful_avx2, true, true, 1, false, false, X86_FEATURE_AVX2},
-	{"copy_mc_careful_avx512", copy_mc_careful_avx512, true, true, 1, false, false,
-	 X86_FEATURE_AVX512F},
-	{"copy_mc_careful", copy_mc_careful, true, true, 1, false, false, ALWAYS},
-	{"copy_mc_to_kernel", copy_mc_to_kernel, false, false, 8, true, false, ALWAYS},
-	{"copy_mc_to_user.shipped", copy_mc_to_user_shipped, false, true, 8, true, true, ALWAYS},
-	{"copy_mc_to_user.regressed", copy_mc_to_user_regressed, true, true, 8, true, true, ALWAYS},
-	{"copy_mc_to_user.fixed", copy_mc_to_user_fixed, true, true, 8, true, true, ALWAYS},
+	/* function, recovers from #MC, from a fault, careful, needs */
+	ROUTINE(copy_mc_fragile, true, true, true, ALWAYS),
+	ROUTINE(copy_mc_generic, true, true, false, ALWAYS),
+	ROUTINE(copy_mc_enhanced_fast_string, true, true, false, ALWAYS),
+	ROUTINE(plain_memcpy, false, false, false, ALWAYS),
+	ROUTINE(copy_user_generic, false, true, false, ALWAYS),
+	ROUTINE(copy_mc_careful_gpr, true, true, true, ALWAYS),
+	ROUTINE(copy_mc_careful_sse2, true, true, true, ALWAYS),
+	ROUTINE(copy_mc_careful_avx2, true, true, true, AVX2),
+	ROUTINE(copy_mc_careful_avx512, true, true, true, AVX512F),
+	ROUTINE(copy_mc_careful, true, true, true, ALWAYS),
+	/* Recovers when the key or ERMS says so: copy_recovers(). */
+	{.name = "copy_mc_to_kernel", .fn = copy_mc_to_kernel, .dispatcher = true,
+	 .feature = X86_FEATURE_ALWAYS},
+	USER_DISPATCHER(shipped, false),
+	USER_DISPATCHER(regressed, true),
+	USER_DISPATCHER(fixed, true),
 };
 const unsigned copy_variant_count = ARRAY_SIZE(copy_variants);
 

@@ -55,7 +55,7 @@ struct copy_variant {
 	copy_fn fn;
 	bool mce_safe;	  /* recovers from a machine check at a load */
 	bool fault_safe;  /* recovers from a page fault at either side */
-	u8 granule;	  /* a source fault may leave up to granule - 1 good bytes uncopied */
+	bool careful;	  /* never touches the source beyond its first bad line */
 	bool dispatcher;
 	bool user;	  /* between STAC and CLAC */
 	u16 feature;	  /* X86_FEATURE_* it needs, or ALWAYS */

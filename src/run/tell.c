@@ -165,6 +165,9 @@ void run_know(unsigned cpus)
 	cpu_decide(&boot_cpu_data, &cpu_source_live, cpus);
 	if (options.icount >= 0)
 		boot_cpu_data.emulated = true;
+	if (!platform_ring0())
+		setup_clear_cpu_cap(&boot_cpu_data, X86_FEATURE_SMAP,
+				    "a host process: STAC and CLAC are privileged");
 	cpu_freeze(&boot_cpu_data);
 	tsc_calibrate();
 	tell_machine(cpus);

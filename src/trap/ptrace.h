@@ -31,6 +31,7 @@ static_assert(sizeof(struct pt_regs) == 22 * 8, "asm/trap_entry.S pushes 22 word
 #define X86_TRAP_DF  8
 #define X86_TRAP_GP  13
 #define X86_TRAP_PF  14
+#define X86_TRAP_AC  17
 #define X86_TRAP_MC  18
 
 #endif
