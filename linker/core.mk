@@ -8,12 +8,14 @@ WARN	:= -Wall -Wextra -Werror -Wno-unused-parameter -Wmissing-prototypes -Wvla
 # -mgeneral-regs-only: trap handlers and code that should look like Linux's use no vector register.
 # -mno-red-zone: firmware and mcspin take interrupts on the running stack.
 # -fcf-protection=none: an ENDBR64 would move a site's target.
+# -Wa,-W: the padding of an alternative that needs none is a .skip of 0, which gas remarks upon; what
+#   must not pass (a site that is too long) is an error of .org.
 # -fno-strict-aliasing, -fno-delete-null-pointer-checks, -fwrapv: as the kernel is built.
 CORE_CFLAGS := -std=gnu11 -O2 -g $(WARN) -ffreestanding -fPIC -fvisibility=hidden \
 	-mgeneral-regs-only -mno-red-zone -fcf-protection=none -fno-stack-protector \
 	-fno-strict-aliasing -fno-delete-null-pointer-checks -fwrapv -fno-common \
 	-fno-asynchronous-unwind-tables -ffile-prefix-map=$(CURDIR)/= \
-	-DMCSPIN_VERSION='"$(VERSION)"' $(EXTRA_CFLAGS)
+	-Wa,-W -DMCSPIN_VERSION='"$(VERSION)"' $(EXTRA_CFLAGS)
 CORE_SFLAGS := -D__ASSEMBLY__ -g -Isrc -Wa,--fatal-warnings $(EXTRA_CFLAGS)
 CORE_O	:= $(CORE_C:%.c=$(BUILD)/core/%.o) $(CORE_S:%.S=$(BUILD)/core/%.o)
 CLANG_O	:= $(CORE_C:%.c=$(BUILD)/clang/%.o) $(CORE_S:%.S=$(BUILD)/clang/%.o)

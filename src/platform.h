@@ -144,6 +144,9 @@ const char *platform_product(void);
 const char *platform_clock(void);
 /* Bytes of conventional memory, for the fingerprint. */
 u64 platform_memory_bytes(void);
+struct machine;
+/* Before the freeze: clear features that this platform cannot use, with the reason. */
+void platform_mask_features(struct machine *m);
 /* Does the core run privileged (own IDT, control registers, MSRs)? False in a host process. */
 bool platform_ring0(void);
 

@@ -26,7 +26,7 @@
 
 #ifdef __ASSEMBLY__
 
-/* A length above 254 makes the .skip negative, which the assembler refuses. */
+/* A length above 254 moves .org backwards, which the assembler refuses. */
 .macro alt_entry orig:req, alt:req, ft:req, len:req, repl_len:req
 	.pushsection .altinstructions, "a", @progbits
 	.long (\orig) - .
@@ -36,7 +36,7 @@
 	.byte \repl_len
 	.popsection
 	.pushsection .discard.altlen, "", @progbits
-	.skip 254 - (\len)
+	.org . + 254 - (\len)
 	.popsection
 .endm
 
@@ -143,7 +143,7 @@ extern const s32 __start___smp_locks[], __stop___smp_locks[];
 	".pushsection .altinstructions, \"a\", @progbits\n\t"                                      \
 	".long 771b - .\n\t.long 774b - .\n\t.4byte " __stringify(ft) "\n\t"                       \
 	".byte 773b-771b\n\t.byte 775b-774b\n\t.popsection\n\t"                                    \
-	".pushsection .discard.altlen, \"\", @progbits\n\t.skip 254 - (773b-771b)\n\t.popsection\n\t"
+	".pushsection .discard.altlen, \"\", @progbits\n\t.org . + 254 - (773b-771b)\n\t.popsection\n\t"
 
 /* Nesting works because every label is looked up backwards, nearest first, and an outer site
  * begins where its inner one does. */
@@ -169,17 +169,18 @@ extern const s32 __start___smp_locks[], __stop___smp_locks[];
 /*
  * A C statement as the original: filled with NOPs when the entry applies. As posted in 2022 nothing
  * tied the statement to the labels, and the variable's start value was a dead store; here `out`
- * goes into and out of both labels, so the compiler must keep its value before the site and must
- * compute the new one inside. The statement must not branch away; a test decodes what lies there.
+ * (at most 64 bits) goes into and out of both labels in one register, rdi, the first argument's, so
+ * the compiler must keep its value before the site and compute the new one inside. The statement
+ * must not branch away; a test decodes what lies there.
  */
 #define ALTERNATIVE_C_CODE(id, ft, out, statement)                                                 \
 	do {                                                                                       \
-		__asm__ volatile(ALT_SITE(id) "771:\n\t" : "+r"(out)::"memory");                   \
+		__asm__ volatile(ALT_SITE(id) "771:\n\t" : "+D"(out)::"memory");                   \
 		statement;                                                                         \
 		__asm__ volatile("773:\n\t"                                                        \
 				 ".pushsection .altinstr_replacement, \"ax\", @progbits\n774:\n"   \
 				 "775:\n\t.popsection\n\t" ALT_ENTRY(ft)                           \
-				 : "+r"(out)::"memory");                                           \
+				 : "+D"(out)::"memory");                                           \
 	} while (0)
 
 /* -------------------------------------------------------------------- deciding, apart from writing */

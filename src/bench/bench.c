@@ -229,13 +229,13 @@ static void chain(void *ctx, unsigned n)
 	u64 x = 1;
 
 	while (n--) {
-		__asm__ volatile(".rept 64\n\tadd $1, %0\n\t.endr" : "+r"(x));
+		__asm__ volatile(".rept 64\n\timul $3, %0, %0\n\t.endr" : "+r"(x));
 	}
 }
 
-BENCH(control, "64 dependent additions: takes no lock and copies nothing", 0, 4)
+BENCH(control, "64 dependent multiplications: takes no lock and copies nothing", 0, 4)
 {
-	static struct bench_case cases[] = {{.variant = "add64", .body = chain}};
+	static struct bench_case cases[] = {{.variant = "imul64", .body = chain}};
 
 	bench_run(b, cases, ARRAY_SIZE(cases));
 	bench_free(cases, ARRAY_SIZE(cases));

@@ -121,6 +121,9 @@ const char *needs_missing(u32 needs);
  * (a free folder) before run_begin(); empty, it is made from the clock. */
 extern char run_id[40];
 
+/* All of the steps below, in order, where nothing of the firmware comes in between. */
+enum result run_all(void);
+
 /* The steps of efi/main.c that need no firmware, in order. Each emits its events. */
 void run_begin(void);		   /* KTAP header, event "run" */
 void run_know(unsigned cpus);	   /* features, hypervisor, topology, TSC; frozen */

@@ -5,6 +5,7 @@
 #include "../bench/tsc.h"
 #include "../cpu/features.h"
 #include "../cpu/smp.h"
+#include "../mce/mce.h"
 #include "../platform.h"
 #include "../report/event.h"
 
@@ -244,6 +245,13 @@ static void tell_test(const struct test_run *t, unsigned number, u64 ticks)
 		  t->result == RESULT_SKIP ? t->reason : "");
 }
 
+/* Nothing may be left behind: no bank contents, no leave-the-queue flag. */
+static void run_body(struct test_run *t)
+{
+	t->test->fn(t);
+	mce_check_banks(t);
+}
+
 static enum result run_one(const struct test *test, unsigned number)
 {
 	const char *missing = needs_missing(test->needs);
@@ -260,7 +268,7 @@ static enum result run_one(const struct test *test, unsigned number)
 	else if (missing)
 		check_skip(&t, "%s", missing);
 	else
-		test->fn(&t);
+		run_body(&t);
 	test_run_finish(&t);
 	tell_test(&t, number, rdtsc_ordered() - start);
 	passed_tests += t.result == RESULT_PASS;

@@ -3,8 +3,12 @@
 #include "run.h"
 #include "options.h"
 #include "../alt/alternative.h"
+#include "../alt/jump_label.h"
 #include "../bench/tsc.h"
 #include "../cpu/features.h"
+#include "../copy/copy_mc.h"
+#include "../mce/mce.h"
+#include "../osq/osq.h"
 #include "../platform.h"
 #include "../report/event.h"
 #include "../report/views.h"
@@ -163,6 +167,7 @@ static void tell_features(void)
 void run_know(unsigned cpus)
 {
 	cpu_decide(&boot_cpu_data, &cpu_source_live, cpus);
+	platform_mask_features(&boot_cpu_data);
 	if (options.icount >= 0)
 		boot_cpu_data.emulated = true;
 	if (!platform_ring0())
@@ -185,6 +190,24 @@ void run_started(unsigned cpus)
 void run_patch(void)
 {
 	run_text_patched = alt_patch_all() == 0;
+	if (jump_label_init())
+		run_worsen(RESULT_ERROR, "a static key's site is not as it was built");
+	copy_mc_decide_fragile();
+	if (osq_init())
+		run_worsen(RESULT_ERROR, "no memory for the locks' nodes");
+	osq_decide();
+	mce_snapshot();
+}
+
+enum result run_all(void)
+{
+	run_begin();
+	run_know(platform_cpus());
+	run_patch();
+	run_started(platform_cpus());
+	run_tests();
+	run_benches();
+	return run_end();
 }
 
 /* -------------------------------------------------------------------- files */

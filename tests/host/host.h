@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Starting the core in a Linux process: for main.c and for unit tests that need processors. */
+#ifndef MCSPIN_HOST_H
+#define MCSPIN_HOST_H
+
+#include <stdbool.h>
+
+/* `cpus` processors (threads; 0: as many as are online); files and the log go to `folder`, or
+ * nowhere when it is NULL. 0 or -ENOMEM. */
+int host_start(unsigned cpus, const char *folder);
+/* No stream on the standard output. */
+extern bool host_quiet;
+
+#endif
