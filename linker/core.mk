@@ -2,7 +2,8 @@
 # The core: src/ and asm/, freestanding, one set of objects for the image and for the host programs.
 
 CORE_C	:= $(wildcard src/*/*.c)
-CORE_S	:= $(wildcard asm/*.S)
+# trap_entry.S is the machine's: it belongs to efi/.
+CORE_S	:= $(filter-out asm/trap_entry.S,$(wildcard asm/*.S))
 
 WARN	:= -Wall -Wextra -Werror -Wno-unused-parameter -Wmissing-prototypes -Wvla
 # -mgeneral-regs-only: trap handlers and code that should look like Linux's use no vector register.

@@ -1,2 +1,42 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The image: efi/ and the core, linked by mcspin.lds, turned into a PE file and read back.
+
+EFI_C	:= $(wildcard efi/*.c)
+EFI_O	:= $(EFI_C:%.c=$(BUILD)/efi/%.o) $(BUILD)/efi/asm/trap_entry.o $(BUILD)/efi/sbat.o
+CRT0	:= /usr/lib/crt0-efi-x86_64.o
+
+# The core's flags, with UEFI's 16-bit characters and calling convention. -maccumulate-outgoing-args
+# is what GCC asks for beside ms_abi. Macros of GNU-EFI use patterns that -Wextra dislikes.
+EFI_CFLAGS := $(CORE_CFLAGS) -fshort-wchar -DGNU_EFI_USE_MS_ABI -maccumulate-outgoing-args \
+	-Wno-missing-prototypes -Wno-unused-function -I/usr/include/efi -I/usr/include/efi/x86_64
+IMAGE_LDFLAGS := -nostdlib -shared -Bsymbolic -znocombreloc -z noexecstack -z max-page-size=4096 \
+	-Llinker -T linker/mcspin.lds --no-undefined --fatal-warnings --no-warn-rwx-segments
+
+$(BUILD)/efi/%.o: %.c | $(BUILD)/.need-core
+	@mkdir -p $(@D)
+	$(CC) $(EFI_CFLAGS) -MMD -MP -c $< -o $@
+$(BUILD)/efi/%.o: %.S | $(BUILD)/.need-core
+	@mkdir -p $(@D)
+	$(CC) $(CORE_SFLAGS) -MMD -MP -c $< -o $@
+
+# Shim reads this generation table; its format is fixed by shim's SBAT.md.
+$(BUILD)/sbat.csv: linker/image.mk
+	@mkdir -p $(@D)
+	@printf '%s\n' 'sbat,1,SBAT Version,sbat,1,https://github.com/rhboot/shim/blob/main/SBAT.md' \
+		'mcspin,1,mcspin,mcspin,1,https://example.org/mcspin' > $@
+$(BUILD)/efi/sbat.o: $(BUILD)/sbat.csv
+	@mkdir -p $(@D)
+	cd $(BUILD) && objcopy -I binary -O elf64-x86-64 -B i386:x86-64 \
+		--rename-section .data=.sbat,contents,alloc,load,readonly,data sbat.csv efi/sbat.o
+
+$(BUILD)/mcspin.so: $(EFI_O) $(CORE_O) linker/mcspin.lds linker/tables.lds
+	ld $(IMAGE_LDFLAGS) $(CRT0) $(filter %.o,$^) /usr/lib/libgnuefi.a -o $@
+$(BUILD)/mcspin.debug: $(BUILD)/mcspin.so
+	cp $< $@
+# Sections by name: objcopy drops in silence what is not listed, which is why the result is read back.
+$(BUILD)/mcspin.efi: $(BUILD)/mcspin.so $(BUILD)/mcspin.debug linker/check_image.py
+	objcopy -S -j .text -j .reloc -j .rodata -j .data -j .dynamic -j .rela -j .dynsym -j .dynstr \
+		-j .sbat -O efi-app-x86_64 --section-alignment 4096 $< $@
+	@$(PYTHON) linker/check_image.py $@ $(BUILD)/mcspin.debug
+
+-include $(wildcard $(BUILD)/efi/efi/*.d)

@@ -53,6 +53,17 @@ typedef int64_t s64;
 #define __stringify_1(...)     #__VA_ARGS__
 #define __stringify(...)       __stringify_1(__VA_ARGS__)
 
+/* a * b / c with a 128-bit product; the result must fit into 64 bits (c > 0), or #DE. The compiler
+ * would call libgcc for this, which is not there. */
+static inline u64 mul_div(u64 a, u64 b, u64 c)
+{
+	u64 low, high;
+
+	__asm__("mulq %3" : "=a"(low), "=d"(high) : "a"(a), "rm"(b) : "cc");
+	__asm__("divq %2" : "+a"(low), "+d"(high) : "rm"(c) : "cc");
+	return low;
+}
+
 /* The C library's four, which the compiler may call on its own. On a machine efi/ provides them. */
 void *memcpy(void *dst, const void *src, size_t n);
 void *memmove(void *dst, const void *src, size_t n);

@@ -97,7 +97,7 @@ static u64 measure_once(const struct ref_timer *t)
 	platform_irq_restore(flags);
 	if (gone < want)
 		return 0;
-	return (u64)((unsigned __int128)(tsc - tsc_start) * t->hz / gone);
+	return mul_div(tsc - tsc_start, t->hz, gone);
 }
 
 static u64 median3(u64 a, u64 b, u64 c)

@@ -117,14 +117,15 @@ const char *needs_missing(u32 needs);
 
 /* -------------------------------------------------------------------- the run */
 
-/* The name of this run and of its folder, "20261201-012244". The platform may have chosen one
- * (a free folder) before run_begin(); empty, it is made from the clock. */
+/* The name of this run and of its folder, "20261201-012244". Made from the clock by
+ * run_choose_id(); a platform whose folder of that name exists appends to it before run_begin(). */
 extern char run_id[40];
 
 /* All of the steps below, in order, where nothing of the firmware comes in between. */
 enum result run_all(void);
 
 /* The steps of efi/main.c that need no firmware, in order. Each emits its events. */
+void run_choose_id(void);	   /* run_id from the clock */
 void run_begin(void);		   /* KTAP header, event "run" */
 void run_know(unsigned cpus);	   /* features, hypervisor, topology, TSC; frozen */
 void run_patch(void);		   /* sites */

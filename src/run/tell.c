@@ -23,8 +23,9 @@ bool run_text_patched;
 static u64 begun; /* TSC */
 
 /* 2026-12-01T01:22:44Z -> 20261201-012244 */
-static void id_from_clock(const char *clock)
+void run_choose_id(void)
 {
+	const char *clock = platform_clock();
 	size_t at = 0;
 
 	for (; *clock && at < sizeof(run_id) - 1; clock++) {
@@ -43,7 +44,7 @@ void run_begin(void)
 	const char *clock = platform_clock();
 
 	if (!*run_id)
-		id_from_clock(clock);
+		run_choose_id();
 	begun = rdtsc_ordered();
 	if (!options.seed)
 		options.seed = begun | 1;

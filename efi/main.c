@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * mcspin, from beginning to end. Each line is one step of a run; what a step means is at the head
+ * of the header it comes from.
+ */
+#include "firmware.h"
+#include "cpu.h"
+#include "../src/platform.h"
+#include "../src/report/event.h"
+#include "../src/run/options.h"
+#include "../src/run/run.h"
+
+EFI_HANDLE fw_image;
+EFI_SYSTEM_TABLE *fw_st;
+EFI_BOOT_SERVICES *fw_bs;
+EFI_LOADED_IMAGE *fw_loaded;
+bool fw_inside;
+static bool watchdog_runs; /* the firmware would not stop it */
+
+const char *options_junk(void);
+
+static void firmware_tables(EFI_HANDLE image, EFI_SYSTEM_TABLE *table)
+{
+	EFI_GUID loaded = LOADED_IMAGE_PROTOCOL;
+
+	fw_image = image;
+	fw_st = table;
+	fw_bs = table->BootServices;
+	fw_bs->HandleProtocol(image, &loaded, (void **)&fw_loaded);
+	/* The boot manager resets the machine after five minutes otherwise. */
+	watchdog_runs = fw_bs->SetWatchdogTimer(0, 0, 0, NULL) != EFI_SUCCESS;
+}
+
+/* Options that run nothing. True when one was asked for. */
+static bool only_told(void)
+{
+	if (options.help)
+		options_help(console_say);
+	if (options.list)
+		run_list(console_say);
+	return options.help || options.list;
+}
+
+/* The machine's tables, stacks, files and the number of its processors. */
+static bool take_machine(void)
+{
+	const char *before;
+
+	processors_start();
+	memory_start();
+	if (traps_start(platform_cpus())) {
+		console_say("mcspin: no memory for the processors' stacks and tables");
+		return false;
+	}
+	traps_load(0);
+	run_choose_id();
+	files_start();
+	run_begin();
+	if (!files_usable())
+		event_warn("no volume can be written: the stream carries everything");
+	if (watchdog_runs)
+		event_warn("the firmware's watchdog could not be stopped: it resets the machine five "
+			   "minutes after mcspin's start");
+	if (options_junk())
+		event_warn("%s", options_junk());
+	before = files_unfinished();
+	if (before)
+		event_warn("an earlier run did not finish: %s", before);
+	return true;
+}
+
+static void check_and_time(void)
+{
+	crash_return_set = true;
+	if (context_save(&crash_return)) {
+		crash_return_set = false;
+		irq_on();
+		run_worsen(RESULT_ERROR, "the run ended in a crash of the boot processor");
+		return;
+	}
+	run_tests();
+	run_benches();
+	crash_return_set = false;
+}
+
+static enum result give_back(void)
+{
+	enum result result;
+
+	processors_leave();
+	if (!traps_canaries(0))
+		run_worsen(RESULT_ERROR, "an exception stack of the boot processor was overrun");
+	if (crashed)
+		run_worsen(RESULT_ERROR, "there was a crash");
+	result = run_end();
+	files_end();
+	hardware_end();
+	traps_unload(0);
+	return result;
+}
+
+/* The verdict stays until a key or `hold=` seconds, unless the Shell has its own screen. */
+static void hold_verdict(void)
+{
+	for (u32 s = 0; s < options.hold * 10 && !console_key(); s++)
+		fw_bs->Stall(100000);
+}
+
+static EFI_STATUS leave(enum result result)
+{
+	EFI_RUNTIME_SERVICES *rs = fw_st->RuntimeServices;
+
+	if (options.exit == EXIT_QEMU)
+		outb(0xf4, result == RESULT_PASS ? 0x10 : 0x11);
+	if (!fw_from_shell && options.exit != EXIT_QEMU)
+		hold_verdict();
+	/* A processor that stayed behind would run on in memory that is somebody else's soon. */
+	if (!processors_all_back() || options.exit == EXIT_RESET)
+		rs->ResetSystem(EfiResetCold, EFI_SUCCESS, 0, NULL);
+	if (options.exit == EXIT_OFF)
+		rs->ResetSystem(EfiResetShutdown, EFI_SUCCESS, 0, NULL);
+	return result == RESULT_PASS ? EFI_SUCCESS : EFI_ABORTED;
+}
+
+EFI_STATUS efi_main(EFI_HANDLE image, EFI_SYSTEM_TABLE *table);
+EFI_STATUS efi_main(EFI_HANDLE image, EFI_SYSTEM_TABLE *table)
+{
+	char why[200];
+	bool understood;
+
+	firmware_tables(image, table);
+	understood = options_read(why, sizeof(why));
+	console_start();
+	if (!understood) {
+		console_say(why);
+		return leave(RESULT_ERROR);
+	}
+	if (only_told())
+		return leave(RESULT_PASS);
+
+	if (!take_machine())
+		return leave(RESULT_ERROR);
+	run_know(platform_cpus());
+	run_patch();
+	processors_enter();
+	run_started(platform_cpus());
+	check_and_time();
+	return leave(give_back());
+}
+
+bool platform_breathe(void)
+{
+	files_doing(run_doing());
+	files_flush();
+	return console_key() == 0x1b;
+}
