@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The same oracle, exhaustively: natively a fault costs two or three microseconds, so millions of
+ * cases fit into seconds. Every case is distinct by construction: a tuple (copy, key, length,
+ * source, destination, kind and place of the fault) that no other loop visits.
+ */
+#include "copy_cases.h"
+#include "../bench/tsc.h"
+#include "../platform.h"
+#include "../report/event.h"
+#include "../run/run.h"
+
+#define MAX_LEN	  200 /* page-edge faults at every offset up to here */
+#define EVERY_LEN 512
+
+struct tally {
+	struct test_run *t;
+	u64 cases, wrong;
+};
+
+static void run_case(struct tally *y, const struct copy_case *c)
+{
+	y->cases++;
+	if (copy_case_run(c)) {
+		y->wrong++;
+		copy_case_check(y->t, c); /* once more, for the sentence */
+		check(y->t, false, "%s: a wrong case came right when repeated", c->v->name);
+	}
+}
+
+/* No fault: every length, every source offset, every destination offset. */
+static void whole(struct tally *y, const struct copy_variant *v)
+{
+	struct copy_case c = {.v = v};
+
+	for (c.len = 0; c.len <= EVERY_LEN; c.len += c.len < MAX_LEN ? 1 : 3) {
+		for (c.src_at = 0; c.src_at < 64; c.src_at++) {
+			for (c.dst_at = 0; c.dst_at < 64; c.dst_at++)
+				run_case(y, &c);
+		}
+	}
+}
+
+/* The source ends after each number of bytes; destinations sampled over all 64 offsets so that
+ * each pair (length, place) meets eight of them. */
+static void source_edges(struct tally *y, const struct copy_variant *v)
+{
+	struct copy_case c = {.v = v, .src_edge = EDGE_ABSENT};
+
+	for (c.len = 1; c.len <= MAX_LEN; c.len++) {
+		for (c.src_at = 0; c.src_at <= c.len; c.src_at++) {
+			for (c.dst_at = (c.len + c.src_at) % 8; c.dst_at < 64; c.dst_at += 8)
+				run_case(y, &c);
+		}
+	}
+}
+
+static void destination_edges(struct tally *y, const struct copy_variant *v)
+{
+	struct copy_case c = {.v = v};
+
+	for (c.len = 1; c.len <= MAX_LEN; c.len++) {
+		for (c.dst_at = 0; c.dst_at <= c.len; c.dst_at++) {
+			for (c.src_at = (c.len + c.dst_at) % 8; c.src_at < 64; c.src_at += 8) {
+				c.dst_edge = (c.src_at / 8) % 2 ? EDGE_READ_ONLY : EDGE_ABSENT;
+				run_case(y, &c);
+			}
+		}
+	}
+}
+
+/* Both sides bad, the nearer one decides. */
+static void both_edges(struct tally *y, const struct copy_variant *v)
+{
+	struct copy_case c = {.v = v, .src_edge = EDGE_ABSENT, .dst_edge = EDGE_ABSENT};
+
+	for (c.len = 1; c.len <= MAX_LEN; c.len += 9) {
+		for (c.src_at = 0; c.src_at < c.len; c.src_at++) {
+			for (c.dst_at = 0; c.dst_at < c.len; c.dst_at++)
+				run_case(y, &c);
+		}
+	}
+}
+
+/* Long copies, their loops and, at the largest, what comes behind them. */
+static void long_edges(struct tally *y, const struct copy_variant *v)
+{
+	struct copy_case c = {.v = v};
+
+	for (c.len = 513; c.len < COPY_CASE_MAX - 64; c.len += 331) {
+		for (unsigned at = 0; at < c.len; at += 17) {
+			c.src_edge = EDGE_ABSENT;
+			c.dst_edge = EDGE_NONE;
+			c.src_at = at;
+			c.dst_at = at % 64;
+			run_case(y, &c);
+			c.src_edge = EDGE_NONE;
+			c.dst_edge = EDGE_READ_ONLY;
+			c.src_at = at % 61;
+			c.dst_at = at;
+			run_case(y, &c);
+		}
+	}
+}
+
+static void one_variant(struct tally *y, const struct copy_variant *v)
+{
+	u64 before = y->cases, start = rdtsc_ordered();
+
+	whole(y, v);
+	if (copy_recovers(v)) {
+		source_edges(y, v);
+		destination_edges(y, v);
+		both_edges(y, v);
+		long_edges(y, v);
+	}
+	ktap_line("    # %s%s: %llu cases in %llu ms", v->name,
+		  static_key_count(&copy_mc_fragile_key.key) > 0 ? ", key on" : "",
+		  (unsigned long long)(y->cases - before),
+		  (unsigned long long)(tsc_to_ns(rdtsc_ordered() - start) / 1000000));
+}
+
+TEST(copy_mc, exhaustive, "millions of distinct cases, each exactly as the oracle says",
+     NEED_HOST | NEED_ARENA | NEED_LONG | NEED_PATCHED)
+{
+	struct tally y = {.t = t};
+
+	if (!check(t, !copy_cases_begin(), "the arena could not be laid out"))
+		return;
+	for (unsigned key = 0; key < 2; key++) {
+		copy_set_fragile(t, key);
+		for (unsigned i = 0; i < copy_variant_count; i++) {
+			if (!copy_variant_usable(&copy_variants[i]))
+				continue;
+			if (!key || copy_variants[i].dispatcher)
+				one_variant(&y, &copy_variants[i]);
+			platform_breathe();
+		}
+	}
+	copy_set_fragile(t, false);
+	copy_cases_end();
+	check(t, y.cases >= 5000000, "only %llu cases", (unsigned long long)y.cases);
+	check_note(t, "%llu distinct cases, %llu wrong", (unsigned long long)y.cases,
+		   (unsigned long long)y.wrong);
+}
