@@ -15,6 +15,7 @@
  * rdi, r8-r11, vector registers 0-3 (volatile in both calling conventions), flags.
  */
 #include "linkage.h"
+#include "copy_careful.h"
 #include "alt/alternative.h"
 #include "trap/extable.h"
 
@@ -108,16 +109,18 @@ SYM_FUNC_END(copy_mc_careful_pay)
 	TAIL_STEP \name, 1, movb, movb, %al
 .endm
 
-/* From this many bytes on the destination bypasses the caches: it would only evict what others use.
- * No prefetch: a prefetched poisoned line is logged too, and the promise is not to touch it. */
-#define STREAM_BYTES (1 << 20)
+/* No prefetch anywhere: a prefetched poisoned line is logged too, and the promise is not to touch it. */
 
-.macro CAREFUL width, load, store, stream, r0, r1, r2, r3, leave
-	cmpl	$2*\width, %edx
+.macro CAREFUL width, least, load, store, stream, r0, r1, r2, r3, leave, shift
+	cmpl	$\least, %edx
 	jb	.L\width\()_small
 	HEADS	\width, \width
 	cmpl	$4*\width, %edx
 	jb	.L\width\()_ones
+	.ifnc \shift,
+	testb	$\width-1, %dil
+	jnz	\shift
+	.endif
 	.ifnc \stream,
 	cmpl	$STREAM_BYTES, %edx
 	jae	.L\width\()_stream
@@ -130,6 +133,7 @@ SYM_FUNC_END(copy_mc_careful_pay)
 	subl	$4*\width, %edx
 	cmpl	$4*\width, %edx
 	jae	.L\width\()_loop
+SYM_INNER_LABEL(copy_mc_careful_ones_\width)
 .L\width\()_ones:
 	cmpl	$\width, %edx
 	jb	.L\width\()_tail
@@ -141,9 +145,13 @@ SYM_FUNC_END(copy_mc_careful_pay)
 	xorl	%eax, %eax
 	ret
 
-	/* Shorter than two vectors: words, as far as they go, are as careful and need no state. */
+	/* Short: words are as careful, as fast, and need no vector. */
 .L\width\()_small:
-	jmp	.Lsmall
+	.ifeq \width-8
+	jmp	copy_mc_fragile
+	.else
+	jmp	copy_mc_careful_gpr
+	.endif
 
 	.ifnc \stream,
 	/* Non-temporal stores need an aligned destination. */
@@ -181,32 +189,42 @@ SYM_FUNC_END(copy_mc_careful_pay)
 	jmp	copy_mc_fragile
 .endm
 
-/* Short copies of every width: the scalar form, and below 16 bytes copy_mc_fragile. */
-.Lsmall:
-	cmpl	$16, %edx
-	jae	copy_mc_careful_gpr
-	jmp	copy_mc_fragile
+/* Below this the plain loop of copy_mc_fragile is not beaten. */
+#define WORDS_LEAST 96
 
 SYM_FUNC_START(copy_mc_careful_gpr)
-	CAREFUL	8, movq, movq, , %r8, %r9, %r10, %r11
+	CAREFUL	8, WORDS_LEAST, movq, movq, , %r8, %r9, %r10, %r11
 SYM_FUNC_END(copy_mc_careful_gpr)
 
 /* The widest that this machine offers. */
 SYM_FUNC_START(copy_mc_careful)
+	cmpl	$WORDS_LEAST, %edx
+	jb	copy_mc_fragile
 	ALT_SITE SITE_CAREFUL
 	ALTERNATIVE_3 "jmp copy_mc_careful_gpr", "jmp copy_mc_careful_sse2", X86_FEATURE_ALWAYS, \
 		"jmp copy_mc_careful_avx2", X86_FEATURE_AVX2, \
 		"jmp copy_mc_careful_avx512", X86_FEATURE_AVX512F
 SYM_FUNC_END(copy_mc_careful)
 
+/* Below VECTOR_LEAST bytes the head and tail of a vector form cost more than its middle saves. */
+#define VECTOR_LEAST 256
+
 SYM_FUNC_START(copy_mc_careful_sse2)
-	CAREFUL	16, movdqa, movdqu, movntdq, %xmm0, %xmm1, %xmm2, %xmm3
+	CAREFUL	16, VECTOR_LEAST, movdqa, movdqu, movntdq, %xmm0, %xmm1, %xmm2, %xmm3
 SYM_FUNC_END(copy_mc_careful_sse2)
 
 SYM_FUNC_START(copy_mc_careful_avx2)
-	CAREFUL	32, vmovdqa, vmovdqu, vmovntdq, %ymm0, %ymm1, %ymm2, %ymm3, vzeroupper
+	CAREFUL	32, VECTOR_LEAST, vmovdqa, vmovdqu, vmovntdq, %ymm0, %ymm1, %ymm2, %ymm3, vzeroupper
 SYM_FUNC_END(copy_mc_careful_avx2)
 
 SYM_FUNC_START(copy_mc_careful_avx512)
-	CAREFUL	64, vmovdqa64, vmovdqu64, vmovntdq, %zmm0, %zmm1, %zmm2, %zmm3, vzeroupper
+	CAREFUL	64, VECTOR_LEAST, vmovdqa64, vmovdqu64, vmovntdq, %zmm0, %zmm1, %zmm2, %zmm3, \
+		vzeroupper, .Lshift
+
+	/* Every store would cross a line: 64 bytes in two ticks. A byte shuffle makes them whole. */
+.Lshift:
+	cmpl	$512, %edx
+	jb	.L64_loop
+	ALT_SITE SITE_CAREFUL_SHIFT
+	ALTERNATIVE "jmp .L64_loop", "jmp copy_mc_careful_shift", X86_FEATURE_AVX512_VBMI
 SYM_FUNC_END(copy_mc_careful_avx512)

@@ -20,7 +20,8 @@
 	SITE(CLAC, "clac", "nop,clac")                                                             \
 	SITE(SMP_LOCK, "smp_lock", "lock,ds_prefix")                                               \
 	SITE(VCPU_IS_PREEMPTED, "vcpu_is_preempted", "indirect_call,direct_call,false")            \
-	SITE(VCPU_ARGUMENT, "vcpu_argument", "load,nop")
+	SITE(VCPU_ARGUMENT, "vcpu_argument", "load,nop")                                           \
+	SITE(CAREFUL_SHIFT, "copy_mc_careful_shift", "split_stores,vpermb")
 
 /* Their numbers, plain so that the assembler and inline assembly can use them. */
 #define SITE_COPY_MC_GENERIC   0
@@ -34,6 +35,7 @@
 #define SITE_SMP_LOCK          8
 #define SITE_VCPU_IS_PREEMPTED 9
 #define SITE_VCPU_ARGUMENT     10
-#define NR_MCSPIN_SITES        11
+#define SITE_CAREFUL_SHIFT     11
+#define NR_MCSPIN_SITES        12
 
 #endif

@@ -77,6 +77,7 @@ static const struct row {
 	BIT_OF(SERIALIZE, 7, 0, EDX, 14, "CPUID.7.0:EDX[14]"),
 	SYNTHETIC(VCPUPREEMPT, "a hypervisor that installs vcpu_is_preempted"),
 	SYNTHETIC(UP, "one processor"),
+	BIT_OF(AVX512_VBMI, 7, 0, ECX, 1, "CPUID.7.0:ECX[1]"),
 };
 
 static_assert(ARRAY_SIZE(rows) == NR_X86_FEATURES, "one row for each feature");

@@ -43,7 +43,8 @@
 #define X86_FEATURE_SERIALIZE        26
 #define X86_FEATURE_VCPUPREEMPT      27
 #define X86_FEATURE_UP               28
-#define NR_X86_FEATURES             29
+#define X86_FEATURE_AVX512_VBMI      29
+#define NR_X86_FEATURES             30
 
 #ifndef __ASSEMBLY__
 
@@ -77,7 +78,8 @@
 	X(SMCA) \
 	X(SERIALIZE) \
 	X(VCPUPREEMPT) \
-	X(UP)
+	X(UP) \
+	X(AVX512_VBMI)
 
 #include "cpuid.h"
 
