@@ -25,6 +25,24 @@ SYM_FUNC_START(kvm_vcpu_is_preempted)
 	ret
 SYM_FUNC_END(kvm_vcpu_is_preempted)
 
+/* Hyper-V offers nothing, and yet Linux installs a function that says so. */
+SYM_FUNC_START(hv_vcpu_is_preempted)
+	xorl	%eax, %eax
+	ret
+SYM_FUNC_END(hv_vcpu_is_preempted)
+
+/* Xen: the u32 `state` at the head of the processor's run state area; RUNSTATE_running is 0. */
+SYM_FUNC_START(xen_vcpu_is_preempted)
+	movq	xen_runstate(%rip), %rax
+	pushq	%rdi
+	shlq	$6, %rdi
+	cmpl	$0, (%rax, %rdi)
+	setne	%al
+	movzbl	%al, %eax
+	popq	%rdi
+	ret
+SYM_FUNC_END(xen_vcpu_is_preempted)
+
 SYM_FUNC_START(injected_vcpu_is_preempted)
 	movq	injected_preempted(%rip), %rax
 	cmpb	$0, (%rax, %rdi)

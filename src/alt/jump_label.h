@@ -22,8 +22,11 @@ struct static_key_false {
 
 #define DEFINE_STATIC_KEY_TRUE(name)   struct static_key_true name = {{1}}
 #define DEFINE_STATIC_KEY_FALSE(name)  struct static_key_false name = {{0}}
-#define DECLARE_STATIC_KEY_TRUE(name)  extern struct static_key_true name
-#define DECLARE_STATIC_KEY_FALSE(name) extern struct static_key_false name
+/* Hidden: a site holds the key's address as a link-time constant. */
+#define DECLARE_STATIC_KEY_TRUE(name)                                                              \
+	extern struct static_key_true name __attribute__((visibility("hidden")))
+#define DECLARE_STATIC_KEY_FALSE(name)                                                             \
+	extern struct static_key_false name __attribute__((visibility("hidden")))
 
 struct jump_entry {
 	s32 code;   /* relative to this field */

@@ -2,8 +2,8 @@
 /*
  * The optimistic spin queue of Linux (kernel/locking/osq_lock.c): an MCS-like queue whose waiters
  * may leave, one node for each processor, and in its spin loop the question that this room is
- * about: vcpu_is_preempted(node_cpu(node->prev)). Several forms of that question stand side by
- * side in one table, together with plain locks as yardsticks.
+ * about: vcpu_is_preempted(node_cpu(node->prev)). The cures that were proposed for what the
+ * question costs stand side by side in one table, together with plain locks as yardsticks.
  *
  * A processor waits in at most one queue at a time, with interrupts off.
  */
@@ -20,6 +20,37 @@ struct optimistic_spin_node {
 } __aligned(CACHE_LINE);
 static_assert(offsetof(struct optimistic_spin_node, cpu) == 0x14, "Linux's layout: cpu at 0x14");
 
+/* The number on a line of its own, written only when it differs (Zeng Heng, 2023). */
+struct osq_padded_node {
+	struct osq_padded_node *next, *prev;
+	s32 locked;
+	s32 cpu __aligned(CACHE_LINE);
+} __aligned(CACHE_LINE);
+static_assert(offsetof(struct osq_padded_node, cpu) == CACHE_LINE, "a line of its own");
+
+/* The predecessor's number kept in the own node (Guo Hui, 2023). */
+struct osq_prev_cpu_node {
+	struct osq_prev_cpu_node *next, *prev;
+	s32 locked;
+	s32 cpu;
+	s32 prev_cpu;
+} __aligned(CACHE_LINE);
+
+/* Hand-off and predecessor in one word (David Laight, 2026). */
+struct osq_merged_node {
+	struct osq_merged_node *next;
+	s32 prev_cpu; /* number + 1; 0: the lock is ours */
+} __aligned(CACHE_LINE);
+
+/* mcspin's own, osq_clh.h. */
+struct osq_clh_node {
+	s32 word;
+} __aligned(CACHE_LINE);
+struct osq_clh_mine {
+	s32 node, pred; /* indices of the node we own, and of the one that becomes ours */
+} __aligned(CACHE_LINE);
+#define OSQ_CLH_SEEN (-0x7fffffff - 1)
+
 struct optimistic_spin_queue {
 	s32 tail; /* number + 1 of the last processor; 0: unlocked */
 };
@@ -34,14 +65,28 @@ int osq_init(void);
  * thunks are; asm/pv.S holds the ones there are. */
 typedef void (*pv_fn)(void);
 extern pv_fn pv_vcpu_is_preempted;
-/* asm/pv.S: false; reads KVM's byte of processor rdi; what tests inject. */
+/* asm/pv.S: false; KVM's byte of processor rdi; Hyper-V's false; Xen's run state of processor rdi;
+ * what tests inject. */
 void native_vcpu_is_preempted(void);
 void kvm_vcpu_is_preempted(void);
+void hv_vcpu_is_preempted(void);
+void xen_vcpu_is_preempted(void);
 void injected_vcpu_is_preempted(void);
-/* What injected_vcpu_is_preempted answers, by processor: not 0 is preempted. */
+/* What injected_vcpu_is_preempted answers, a byte by processor: not 0 is preempted. */
 extern u8 *injected_preempted;
-/* KVM's steal-time pages, 64 bytes a processor; the byte at 16 says preempted. */
+/* KVM's steal-time records, 64 bytes a processor; the byte at 16 says preempted. */
 extern u8 *kvm_steal_time;
+/* Xen's run state areas, 64 bytes a processor; the u32 at 0 is 0 while it runs. */
+extern u8 *xen_runstate;
+
+/* One of the functions above, called with its own convention. Any processor. */
+static __always_inline bool pv_call(pv_fn fn, long cpu)
+{
+	unsigned long ret;
+
+	__asm__ volatile("call *%1" : "=a"(ret) : "r"(fn), "D"(cpu) : "memory", "cc");
+	return (u8)ret;
+}
 
 /* The call site. Native: XOR, and the argument is still computed. */
 static __always_inline bool vcpu_is_preempted(long cpu)
@@ -55,38 +100,67 @@ static __always_inline bool vcpu_is_preempted(long cpu)
 			 : "=a"(ret)
 			 : "D"(cpu)
 			 : "memory", "cc");
-	return ret;
+	return (u8)ret;
 }
 
 /* True by default, right when nobody touches it; switched off where the native function stays. */
 DECLARE_STATIC_KEY_TRUE(vcpu_has_preemption);
-/* Choose the back end and set the key. After jump_label_init(). */
+
+struct machine;
+/* What vcpu=native and vcpu=injected overrule. Before the features are frozen. */
+void osq_overrule(struct machine *m);
+/* Choose the back end. After the features are frozen, before alt_patch_all(): a direct call takes
+ * its target from the pointer. */
+void osq_choose_backend(void);
+/* Set the key and tell. After jump_label_init(). */
 void osq_decide(void);
+/* Register what the hypervisor needs on every processor / take it back. Processors must run. */
+void osq_pv_register(void);
+void osq_pv_unregister(void);
 
 /* ------------------------------------------------------------------ the table */
+
+/* For counting on one processor: the others are played (osq_lock.h, OSQ_PROBES). */
+struct lock_probe {
+	void (*play_waiting)(void);
+	void (*spin)(unsigned n);
+	void (*play_holding)(void);
+	bool (*hand_off)(void);
+	void (*play_end)(void);
+};
 
 struct lock_variant {
 	const char *name;
 	const char *what; /* one clause */
-	/* Acquire; false: the waiter left the queue (only osq forms). */
+	bool osq;	  /* its waiters may leave, and it asks vcpu_is_preempted() */
+	bool fifo;
+	/* Acquire; false: the waiter has left the queue (osq forms only). */
 	bool (*lock)(void);
 	void (*unlock)(void);
-	/* Everything idle: tail, nodes. */
+	/* Nobody holds it or waits. */
 	bool (*idle)(void);
-	bool osq;
-	/* The spin loop alone, `n` rounds on the caller's prepared node; NULL for yardsticks. */
-	void (*spin)(void *node, unsigned n);
+	/* The node of a processor holds nothing; NULL where there are no nodes. */
+	bool (*node_idle)(u32 cpu);
+	/* A value that changes when somebody joins the queue; NULL where there is none. */
+	u32 (*tail)(void);
+	const struct lock_probe *probe; /* osq forms only */
 };
-extern const struct lock_variant lock_variants[];
+/* linux first: ratios refer to it. */
+extern const struct lock_variant *const lock_variants[];
 extern const unsigned lock_variant_count;
-const struct lock_variant *lock_variant_find(const char *name);
+/* More of them that a host program may add to its benches (tests/host/peer_locks.c). */
+extern const struct lock_variant *lock_peers;
+extern unsigned lock_peer_count;
+/* Yardsticks, in yardsticks.c. */
+extern const struct lock_variant lock_mcs, lock_ticket, lock_ttas;
+int yardsticks_init(void);
 
-/* Exits of the unqueue path, counted over all osq forms; for tests. */
+/* Exits of the unqueue path, counted over all osq forms while osq_count_exits is set. */
 struct osq_exits {
-	u64 locked_late; /* step A found that it had been handed the lock */
-	u64 step_a_retry;
-	u64 last;	 /* step B: we were the last, tail moved back */
-	u64 relinked;	 /* step C */
+	u64 locked_late;  /* step A found that it had been handed the lock */
+	u64 step_a_retry; /* the predecessor changed under us */
+	u64 last;	  /* step B: we were the last, tail moved back */
+	u64 relinked;	  /* step C */
 };
 extern struct osq_exits osq_exits;
 extern bool osq_count_exits; /* off in timed runs */

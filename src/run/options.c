@@ -49,6 +49,8 @@ static const struct option table[] = {
 	 "real memory poison by ACPI EINJ; can crash the machine"},
 	{"inject", KIND_FLAG, AT(inject), 0, 1, 0, NULL, "wait for a rig that injects machine checks"},
 	{"icount", KIND_SHIFT, AT(icount), 0, 10, 0, NULL, "QEMU runs with -icount shift=N"},
+	{"vcpu", KIND_CHOICE, AT(vcpu), 0, 0, VCPU_AUTO, "auto,native,injected",
+	 "who answers vcpu_is_preempted(): the hypervisor, nobody, or the tests"},
 	{"mutant", KIND_WORD, AT(mutant), 0, 0, 0, NULL, "break one thing on purpose; a test must fail"},
 	{"console", KIND_CONSOLE, AT(console), 0, 0, 0, "auto,none,screen,com1,com2,com3,com4",
 	 "the stream's way; or a port: 0x3f8"},

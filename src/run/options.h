@@ -10,6 +10,7 @@
 #include "../types.h"
 
 enum opt_exit { EXIT_SHELL, EXIT_RESET, EXIT_OFF, EXIT_QEMU };
+enum opt_vcpu { VCPU_AUTO, VCPU_NATIVE, VCPU_INJECTED };
 enum opt_tristate { OPT_AUTO, OPT_ON, OPT_OFF };
 
 struct options {
@@ -30,6 +31,7 @@ struct options {
 	char compare[16]; /* "", "machines" */
 	u32 threshold;	  /* percent */
 	char dispatcher[16]; /* copy_mc_to_user as "shipped" (default), "regressed", "fixed" */
+	u32 vcpu;	     /* enum opt_vcpu: who answers vcpu_is_preempted() */
 	char mutant[32];     /* "": none. A deliberate break that a test must catch */
 	char text[256];	     /* the words as given, for results.json */
 };

@@ -174,6 +174,7 @@ void run_know(unsigned cpus)
 	if (!platform_ring0())
 		setup_clear_cpu_cap(&boot_cpu_data, X86_FEATURE_SMAP,
 				    "a host process: STAC and CLAC are privileged");
+	osq_overrule(&boot_cpu_data);
 	cpu_freeze(&boot_cpu_data);
 	tsc_calibrate();
 	tell_machine(cpus);
@@ -184,12 +185,14 @@ void run_know(unsigned cpus)
 
 void run_started(unsigned cpus)
 {
+	osq_pv_register();
 	tsc_measure_skew();
 	tell_machine(cpus);
 }
 
 void run_patch(void)
 {
+	osq_choose_backend(); /* a direct call takes its target from it */
 	run_text_patched = alt_patch_all() == 0;
 	if (jump_label_init())
 		run_worsen(RESULT_ERROR, "a static key's site is not as it was built");
@@ -263,6 +266,7 @@ enum result run_end(void)
 {
 	enum result result = run_result();
 
+	osq_pv_unregister();
 	tell_done(result);
 	run_save();
 	/* A file that could not be written came to light after the last word: take it back. */
