@@ -40,3 +40,21 @@ $(BUILD)/mcspin.efi: $(BUILD)/mcspin.so $(BUILD)/mcspin.debug linker/check_image
 	@$(PYTHON) linker/check_image.py $@ $(BUILD)/mcspin.debug
 
 -include $(wildcard $(BUILD)/efi/efi/*.d)
+
+# The stick: a GPT disk with an EFI system partition, made without root. The very file QEMU boots.
+IMAGE_MIB := 64
+$(BUILD)/mcspin.img: $(BUILD)/mcspin.efi linker/mcspin.cfg | $(BUILD)/.need-image
+	rm -f $@
+	truncate -s $(IMAGE_MIB)M $@
+	sgdisk -n 1:2048:0 -t 1:ef00 -c 1:MCSPIN $@ >/dev/null
+	mformat -i $@@@1M -F -c 1 -v MCSPIN -T $$(( ($(IMAGE_MIB) - 1) * 2048 - 33 )) ::
+	mmd -i $@@@1M ::/EFI ::/EFI/BOOT ::/mcspin
+	mcopy -i $@@@1M $(BUILD)/mcspin.efi ::/EFI/BOOT/BOOTX64.EFI
+	mcopy -i $@@@1M linker/mcspin.cfg ::/EFI/BOOT/mcspin.cfg
+$(BUILD)/.need-image: tests/need
+	@mkdir -p $(@D)
+	@tests/need mtools gdisk dosfstools && touch $@
+
+.PHONY: image
+#help make image             build/mcspin.img, to dd onto a stick
+image: $(BUILD)/mcspin.img

@@ -28,3 +28,25 @@ units: $(UNITS)
 	@set -e; for u in $(UNITS); do $$u; done
 
 -include $(wildcard $(BUILD)/host/tests/host/*.d)
+
+# ---------------------------------------------------------------------- QEMU
+$(BUILD)/.need-qemu: tests/need
+	@mkdir -p $(@D)
+	@tests/need qemu-system-x86 ovmf mtools python3 && touch $@
+$(BUILD)/.need-pytest: tests/need
+	@mkdir -p $(@D)
+	@tests/need python3 python3-pytest && touch $@
+
+.PHONY: run test bench plan
+#help make run               boot in QEMU and show the run; CPU= SMP= OPTIONS="key=value …"
+run: $(BUILD)/mcspin.img | $(BUILD)/.need-qemu
+	@$(PYTHON) tests/qemu/run.py --cpu '$(CPU)' --smp '$(SMP)' --options '$(OPTIONS)' $(BUILD)/run
+
+#help make test              everything, in at most 20 minutes on two cores
+test: $(BUILD)/mcspin.img $(UNITS) $(BUILD)/host/mcspin-host clang | $(BUILD)/.need-qemu $(BUILD)/.need-pytest
+	@$(PYTHON) tests/all.py $(BUILD) $(UNITS)
+
+#help make bench             the core natively on this machine; build/bench/results.json
+bench: $(BUILD)/host/mcspin-host
+	@mkdir -p $(BUILD)/bench
+	$(BUILD)/host/mcspin-host out=$(BUILD)/bench $(OPTIONS)

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Boot mcspin in QEMU and bring back everything it said.
+
+A run gets a copy of build/mcspin.img with its words in mcspin.cfg, boots it under OVMF without KVM,
+follows the serial line while QEMU runs, and reads the report folder back with mtools. QEMU always
+ends: by isa-debug-exit, by itself, or killed by its process id when the time is up.
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
+OVMF = Path("/usr/share/OVMF")
+PASS, FAIL = 33, 35  # (v << 1) | 1 of the values that exit=qemu writes
+ESP = "@@1M"         # where linker/image.mk puts the partition
+
+EVENT = re.compile(r"# mcspin (\{.*\})\s*$")
+
+
+class Run:
+    """What one boot said: lines, events, files, exit code of QEMU, seconds it took."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.lines, self.events = [], []
+        self.code, self.seconds, self.timed_out = None, 0.0, False
+
+    def take(self, line):
+        self.lines.append(line)
+        match = EVENT.search(line)
+        if not match:
+            return None
+        try:
+            event = json.loads(match.group(1))
+        except ValueError:
+            self.events.append({"event": "torn", "line": line})
+            return None
+        self.events.append(event)
+        return event
+
+    def of(self, kind, **fields):
+        return [e for e in self.events
+                if e["event"] == kind and all(e.get(k) == v for k, v in fields.items())]
+
+    def one(self, kind, **fields):
+        found = self.of(kind, **fields)
+        assert found, f"no event {kind} {fields}\n{self.tail()}"
+        return found[-1]
+
+    @property
+    def result(self):
+        done = self.of("done")
+        return done[-1]["result"] if done else None
+
+    def tests(self, result=None):
+        return [e for e in self.of("test") if result in (None, e["result"])]
+
+    def file(self, name):
+        return self.folder / name
+
+    def results(self):
+        return json.loads(self.file("results.json").read_text())
+
+    def tail(self, count=25):
+        return "\n".join(line[:300] for line in self.lines[-count:])
+
+
+def words(cfg):
+    return cfg if isinstance(cfg, str) else " ".join(cfg)
+
+
+def make_disk(path, options, image=None):
+    """A copy of the stick with these words in its mcspin.cfg."""
+    shutil.copyfile(image or BUILD / "mcspin.img", path)
+    cfg = path.with_suffix(".cfg")
+    cfg.write_text(words(options) + "\n")
+    mtool("mcopy", "-o", "-i", f"{path}{ESP}", str(cfg), "::/EFI/BOOT/mcspin.cfg")
+
+
+def mtool(*command, check=True):
+    env = dict(os.environ, MTOOLS_SKIP_CHECK="1")
+    return subprocess.run(command, env=env, check=check, capture_output=True, text=True)
+
+
+def fetch(disk, folder, run_id=None):
+    """The newest run's files (or those of `run_id`) into `folder`; names, empty if there are none."""
+    listing = mtool("mdir", "-b", "-i", f"{disk}{ESP}", "::/mcspin", check=False).stdout.split()
+    runs = sorted(p.rstrip("/") for p in listing if p.endswith("/"))
+    if run_id:
+        runs = [p for p in runs if p.endswith("/" + run_id)]
+    if not runs:
+        return []
+    mtool("mcopy", "-o", "-n", "-i", f"{disk}{ESP}", f"{runs[-1]}/*", str(folder), check=False)
+    return [p.name for p in folder.iterdir()]
+
+
+def command_line(folder, disk, cpu, smp, memory, extra, drive, code="OVMF_CODE_4M.fd",
+                 variables="OVMF_VARS_4M.fd"):
+    shutil.copyfile(OVMF / variables, folder / "vars.fd")
+    line = ["qemu-system-x86_64", "-machine", "q35,accel=tcg", "-cpu", cpu, "-smp", str(smp),
+            "-m", memory, "-display", "none", "-no-reboot", "-net", "none",
+            "-drive", f"if=pflash,format=raw,unit=0,readonly=on,file={OVMF / code}",
+            "-drive", f"if=pflash,format=raw,unit=1,file={folder / 'vars.fd'}",
+            "-serial", f"file:{folder / 'serial.log'}",
+            "-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]
+    if drive:
+        line += ["-drive", f"format=raw,file={disk}"]
+    return line + list(extra)
+
+
+def follow(run, process, serial, timeout, watch):
+    """Hand over each line as it comes; stop QEMU when the time is up."""
+    start, rest = time.monotonic(), b""
+    with open(serial, "rb") as stream:
+        while True:
+            ended = process.poll() is not None
+            rest += stream.read()
+            *whole, rest = rest.split(b"\n")
+            for raw in whole:
+                line = raw.decode("utf-8", "replace").rstrip("\r")
+                event = run.take(line)
+                if watch:
+                    watch(line, event)
+            if ended:
+                break
+            if time.monotonic() - start > timeout:
+                run.timed_out = True
+                process.kill()
+            time.sleep(0.05)
+    run.code, run.seconds = process.returncode, time.monotonic() - start
+
+
+def boot(folder, options="", cpu="Cascadelake-Server", smp=2, memory="512M", extra=(), timeout=120,
+         watch=None, image=None, disk=None, drive=True, **firmware):
+    """One run from power-on to its end. `watch(line, event)` is called for each serial line."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    run = Run(folder)
+    if disk is None:
+        disk = folder / "disk.img"
+        make_disk(disk, words(options) + " exit=qemu", image)
+    serial = folder / "serial.log"
+    serial.write_bytes(b"")
+    line = command_line(folder, disk, cpu, smp, memory, extra, drive, **firmware)
+    with open(folder / "qemu.txt", "w") as errors:
+        process = subprocess.Popen(line, stdout=errors, stderr=errors, stdin=subprocess.DEVNULL)
+        try:
+            follow(run, process, serial, timeout, watch)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+    fetch(disk, folder, run.of("run")[-1]["id"] if run.of("run") else None)
+    return run
