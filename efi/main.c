@@ -122,12 +122,21 @@ static EFI_STATUS leave(enum result result)
 	return result == RESULT_PASS ? EFI_SUCCESS : EFI_ABORTED;
 }
 
+/* Loaders have been seen that leave the zeroed part of an image as it was. */
+static void clear_bss(void)
+{
+	extern u8 _bss[], _ebss[]; /* linker/mcspin.lds */
+
+	memset(_bss, 0, (size_t)(_ebss - _bss));
+}
+
 EFI_STATUS efi_main(EFI_HANDLE image, EFI_SYSTEM_TABLE *table);
 EFI_STATUS efi_main(EFI_HANDLE image, EFI_SYSTEM_TABLE *table)
 {
 	char why[200];
 	bool understood;
 
+	clear_bss();
 	firmware_tables(image, table);
 	understood = options_read(why, sizeof(why));
 	console_start();

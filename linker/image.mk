@@ -34,10 +34,12 @@ $(BUILD)/mcspin.so: $(EFI_O) $(CORE_O) linker/mcspin.lds linker/tables.lds
 $(BUILD)/mcspin.debug: $(BUILD)/mcspin.so
 	cp $< $@
 # Sections by name: objcopy drops in silence what is not listed, which is why the result is read back.
+# The check comes first to a file of another name, so that no wrong image can be mistaken for a good one.
+PE_SECTIONS := .text .reloc .rodata .data .bss .dynamic .rela .sbat
 $(BUILD)/mcspin.efi: $(BUILD)/mcspin.so $(BUILD)/mcspin.debug linker/check_image.py
-	objcopy -S -j .text -j .reloc -j .rodata -j .data -j .dynamic -j .rela -j .dynsym -j .dynstr \
-		-j .sbat -O efi-app-x86_64 --section-alignment 4096 $< $@
-	@$(PYTHON) linker/check_image.py $@ $(BUILD)/mcspin.debug
+	objcopy -S $(PE_SECTIONS:%=-j %) -O efi-app-x86_64 --section-alignment 4096 $< $@.new
+	@$(PYTHON) linker/check_image.py --finish $@.new $(BUILD)/mcspin.debug
+	mv $@.new $@
 
 -include $(wildcard $(BUILD)/efi/efi/*.d)
 
