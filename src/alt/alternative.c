@@ -8,6 +8,7 @@
 #include "../cpu/smp.h"
 #include "../platform.h"
 #include "../report/event.h"
+#include "../run/options.h"
 #include "../run/run.h"
 
 #define INT3	   0xcc
@@ -60,14 +61,51 @@ void alt_fill_nops(u8 *buf, size_t len)
 	}
 }
 
+static s64 read_rel(const u8 *at, unsigned size)
+{
+	s32 rel;
+
+	if (size == 1)
+		return (s8)*at;
+	memcpy(&rel, at, 4);
+	return rel;
+}
+
+/* Mark where branches inside the code land: a NOP may not grow over such a place. */
+static void find_targets(const u8 *buf, size_t len, u8 *target)
+{
+	struct insn insn;
+
+	memset(target, 0, len);
+	for (size_t at = 0; at < len; at += insn.length) {
+		s64 to;
+
+		if (insn_decode(&insn, buf + at, len - at))
+			return;
+		if (!insn.rel_size)
+			continue;
+		to = (s64)(at + insn.length) + read_rel(buf + at + insn.rel_at, insn.rel_size);
+		if (to >= 0 && to < (s64)len)
+			target[to] = 1;
+	}
+}
+
 void alt_optimize_nops(u8 *buf, size_t len)
 {
 	size_t at = 0, run = 0; /* run: length of the NOPs that end at `at` */
+	u8 target[ALT_MAX_LEN];
 	struct insn insn;
 
+	if (len > sizeof(target))
+		return;
+	find_targets(buf, len, target);
 	while (at < len) {
 		if (insn_decode(&insn, buf + at, len - at))
 			return; /* not ours to understand: alt_decide() has judged it already */
+		if (target[at]) {
+			alt_fill_nops(buf + at - run, run);
+			run = 0;
+		}
 		if (insn_is_nop(&insn, buf + at)) {
 			run += insn.length;
 		} else {
@@ -80,16 +118,6 @@ void alt_optimize_nops(u8 *buf, size_t len)
 }
 
 /* -------------------------------------------------------------------- relocation */
-
-static s64 read_rel(const u8 *at, unsigned size)
-{
-	s32 rel;
-
-	if (size == 1)
-		return (s8)*at;
-	memcpy(&rel, at, 4);
-	return rel;
-}
 
 static int write_rel(u8 *at, unsigned size, s64 value)
 {
@@ -173,6 +201,24 @@ bool alt_marker_of_posting(const struct alt_instr *entry)
 	return entry->replacementlen == 1 && *entry_repl(entry) == 0x90;
 }
 
+bool alt_decide_as_posted(u8 *after, const struct alt_instr *entry, const struct machine *m)
+{
+	const u8 *site = entry_addr(entry);
+
+	memcpy(after, site, entry->instrlen);
+	/* Ahead of all other checks, as posted: neither the feature nor the flags are looked at. */
+	if (alt_marker_of_posting(entry)) {
+		if (!m->features[X86_FEATURE_VCPUPREEMPT])
+			alt_fill_nops(after, entry->instrlen);
+		return true;
+	}
+	if (applies(entry, m)) {
+		memset(after, 0x90, entry->instrlen);
+		memcpy(after, entry_repl(entry), entry->replacementlen);
+	}
+	return false;
+}
+
 static int refuse(struct alt_plan *p, int err, const char *why)
 {
 	p->refused = true;
@@ -231,6 +277,18 @@ static int direct_call(struct alt_plan *p, const struct alt_instr *a)
 	return 0;
 }
 
+/* Between the labels of a C statement: something, and nothing that leaves before the end. */
+static bool straight_line(const u8 *bytes, size_t len)
+{
+	struct insn insn;
+
+	for (size_t at = 0; at < len; at += insn.length) {
+		if (insn_decode(&insn, bytes + at, len - at) || insn_leaves(&insn))
+			return false;
+	}
+	return len > 0;
+}
+
 static int take_entry(struct alt_plan *p, const struct alt_instr *a)
 {
 	int err;
@@ -285,6 +343,11 @@ int alt_decide(struct alt_plan *p, const struct alt_instr *table, const struct a
 	memcpy(p->after, addr, p->len);
 	if (!whole_instructions(p->before, p->len))
 		return refuse(p, -EINVAL, "the site holds no whole instructions");
+	for (const struct alt_instr *a = table; a < end; a++) {
+		if (entry_addr(a) == addr && (a->flags & ALT_FLAG_C_CODE) &&
+		    !straight_line(p->before, p->len))
+			return refuse(p, -EINVAL, "the C statement is not between its labels");
+	}
 	if (winner && take_entry(p, winner))
 		return -EINVAL;
 	alt_optimize_nops(p->after, p->len);
@@ -380,38 +443,65 @@ static int plan_all(const struct machine *m)
 	return 0;
 }
 
+/* Does the text hold `want`? What it holds instead is kept in the plan. */
+static bool text_holds(struct alt_plan *p, const u8 *want)
+{
+	if (platform_text_read(p->addr, p->found, p->len))
+		memset(p->found, 0, p->len);
+	return !memcmp(p->found, want, p->len);
+}
+
 int alt_write(struct alt_plan *p)
 {
-	u8 now[ALT_MAX_LEN];
-
 	if (p->refused)
 		return 0;
-	if (platform_text_read(p->addr, now, p->len) || memcmp(now, p->before, p->len))
+	if (!text_holds(p, p->before)) {
+		p->mismatch = true;
 		return refuse(p, -EIO, "the old bytes are not those that were decided on");
-	memcpy(p->addr, p->after, p->len);
+	}
+	/* Byte by byte, so that no memcpy() which may itself be patched gets a say. */
+	for (unsigned i = 0; i < p->len; i++)
+		WRITE_ONCE(p->addr[i], p->after[i]);
 	sync_core();
-	if (platform_text_read(p->addr, now, p->len) || memcmp(now, p->after, p->len))
+	if (!text_holds(p, p->after)) {
+		p->mismatch = true;
 		return refuse(p, -EIO, "the bytes read back are not those written");
+	}
 	return 0;
 }
 
 /* FNV-1a over the text outside every site: what must not change. */
-static u64 hash_outside(void)
+static u64 fnv_bytes(u64 hash, const u8 *from, const u8 *to)
+{
+	while (from < to)
+		hash = (hash ^ *from++) * 0x100000001b3ull;
+	return hash;
+}
+
+/* The site that starts next at or after `from`, or NULL. */
+static const struct alt_plan *next_plan(const u8 *from)
+{
+	const struct alt_plan *best = NULL;
+
+	for (unsigned i = 0; i < plan_count; i++) {
+		if (plans[i].addr >= from && (!best || plans[i].addr < best->addr))
+			best = &plans[i];
+	}
+	return best;
+}
+
+u64 alt_hash_outside(void)
 {
 	u64 hash = 0xcbf29ce484222325ull;
-	u8 *start, *end;
+	const struct alt_plan *p;
+	u8 *at, *end;
 
-	platform_text_range(&start, &end);
-	for (u8 *p = start; p < end; p++) {
-		bool inside = false;
-
-		/* Sites are few and the text is small; only bytes near a site are looked up. */
-		for (unsigned i = 0; i < plan_count && !inside; i++)
-			inside = p >= plans[i].addr && p < plans[i].addr + plans[i].len;
-		if (!inside)
-			hash = (hash ^ *p) * 0x100000001b3ull;
+	platform_text_range(&at, &end);
+	while ((p = next_plan(at)) && p->addr < end) {
+		hash = fnv_bytes(hash, at, p->addr);
+		at = p->addr + max_of(p->len, 1);
 	}
-	return hash;
+	return fnv_bytes(hash, at, end);
 }
 
 static const char *way_name(enum text_way way)
@@ -437,11 +527,26 @@ static void tell_site(const struct alt_plan *p, u8 *text_start, bool written)
 	event_hex64("address", (u64)p->addr);
 	event_hex64("offset", (u64)(p->addr - text_start));
 	event_str("choice", choice);
-	event_str("because", p->because);
+	event_fmt("because", "%s%s", written || p->chosen < 0 ? "" : "not written: ", p->because);
 	event_hex("before", p->before, p->len);
 	event_hex("after", now, p->len);
 	event_bool("refused", p->refused);
+	if (p->mismatch) {
+		event_hex("expected", p->before, p->len);
+		event_hex("found", p->found, p->len);
+	}
 	event_end();
+}
+
+/* mutant=corrupt_site: one original byte of the test's own site is not what the build made. */
+static void corrupt_one_plan(void)
+{
+	for (unsigned i = 0; i < plan_count; i++) {
+		if (plans[i].id == SITE_ALT_TEST) {
+			plans[i].before[0] ^= 1;
+			return;
+		}
+	}
 }
 
 static void tell_patching(enum text_way way, u64 ticks, u64 hash_before, u64 hash_after)
@@ -479,7 +584,9 @@ int alt_patch_all(void)
 		run_worsen(RESULT_ERROR, "no memory to decide on the sites");
 		return err;
 	}
-	before = hash_outside();
+	if (*options.mutant && glob_list_match(options.mutant, "corrupt_site"))
+		corrupt_one_plan();
+	before = alt_hash_outside();
 	way = platform_text_open();
 	if (way != TEXT_WAY_NONE) {
 		u32 low, high;
@@ -492,7 +599,7 @@ int alt_patch_all(void)
 		ticks = ((u64)high << 32 | low) - ticks;
 		platform_text_close();
 	}
-	after = hash_outside();
+	after = alt_hash_outside();
 	tell_patching(way, ticks, before, after);
 	if (before != after) {
 		run_worsen(RESULT_ERROR, "text outside the sites changed while they were written");

@@ -193,6 +193,8 @@ struct alt_plan {
 	bool refused;
 	char because[160]; /* the features that decided, or why it was refused */
 	u8 before[ALT_MAX_LEN], after[ALT_MAX_LEN];
+	bool mismatch; /* `found` was in the text where `before`, or after writing `after`, should be */
+	u8 found[ALT_MAX_LEN];
 };
 
 /*
@@ -215,6 +217,9 @@ const char *alt_site_name(int id);
 /* The marker of the posting of 2022: "the replacement is one byte 0x90". A decision to be judged,
  * never used for a real site. */
 bool alt_marker_of_posting(const struct alt_instr *entry);
+/* The posting's whole decision about one entry: `after` gets instrlen bytes, nothing is written.
+ * True: the entry was taken for a C statement, whatever it is. */
+bool alt_decide_as_posted(u8 *after, const struct alt_instr *entry, const struct machine *m);
 
 /*
  * Decide, open the text, write, read back, close, emit the site events. 0, or -EPERM where the text
@@ -228,6 +233,9 @@ int alt_patch_all(void);
 int alt_write(struct alt_plan *plan);
 /* The plans of the last alt_patch_all(), for the tests and benches. */
 const struct alt_plan *alt_plans(unsigned *count);
+/* A hash of the text outside all sites of alt_plans(). Static keys are inside it: compare only
+ * across times in which none is flipped. */
+u64 alt_hash_outside(void);
 /* BUG_func and nop_func: targets of a direct call that means "must not happen" and "nothing". */
 void BUG_func(void);
 void nop_func(void);

@@ -223,3 +223,29 @@ bool insn_is_nop(const struct insn *insn, const u8 *bytes)
 		return !insn->rep && (insn->length == 1 || (bytes[insn->length - 2] & 0xf0) != 0x40);
 	return insn->map == 1 && insn->opcode == 0x1f && !insn->rep && !(insn->modrm & 0x38);
 }
+
+bool insn_leaves(const struct insn *insn)
+{
+	if (insn->rel_size)
+		return true;
+	if (insn->map || insn->vector)
+		/* SYSCALL, SYSRET, UD2, SYSENTER, SYSEXIT */
+		return insn->map == 1 && !insn->vector &&
+		       (insn->opcode == 0x05 || insn->opcode == 0x07 || insn->opcode == 0x0b ||
+			insn->opcode == 0x34 || insn->opcode == 0x35);
+	switch (insn->opcode) {
+	case 0xc2: /* RET */
+	case 0xc3:
+	case 0xca:
+	case 0xcb:
+	case 0xcc: /* INT3, INT, IRET */
+	case 0xcd:
+	case 0xcf:
+	case 0xf4: /* HLT */
+		return true;
+	case 0xff: /* CALL and JMP through a register or memory */
+		return (insn->modrm >> 3 & 7) >= 2 && (insn->modrm >> 3 & 7) <= 5;
+	default:
+		return false;
+	}
+}

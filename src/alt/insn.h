@@ -26,6 +26,8 @@ struct insn {
 
 /* Decode one instruction of at most `avail` bytes. 0, or -EINVAL: truncated or unknown. */
 int insn_decode(struct insn *insn, const u8 *bytes, size_t avail);
+/* May the next instruction executed be another than the one that follows? */
+bool insn_leaves(const struct insn *insn);
 /* A NOP of any length that may be merged with its neighbours. PAUSE (F3 90) is none. */
 bool insn_is_nop(const struct insn *insn, const u8 *bytes);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "jump_label.h"
 #include "text-patching.h"
+#include "../bench/tsc.h"
 #include "../platform.h"
 #include "../report/event.h"
 
 static bool initialised, broken;
-static u64 flips;
+static u64 flips, last_ticks;
 
 static u8 *entry_code(const struct jump_entry *e)
 {
@@ -77,6 +78,11 @@ u64 static_key_flips(void)
 	return flips;
 }
 
+u64 static_key_flip_ticks(void)
+{
+	return last_ticks;
+}
+
 /* Entries stand in link order; the batch must be sorted by address for the trap's search. */
 static unsigned collect(const struct static_key *key, bool enabled, struct poke *pokes, int *err)
 {
@@ -106,13 +112,16 @@ static int update(struct static_key *key, bool enabled)
 	static struct poke pokes[POKE_MAX];
 	unsigned count;
 	int err = 0;
+	u64 start;
 
 	count = collect(key, enabled, pokes, &err);
 	if (err || !count)
 		return err;
 	if (platform_text_open() == TEXT_WAY_NONE)
 		return -EPERM;
+	start = tsc_begin();
 	err = text_poke_bp_batch(pokes, count, &poke_ops_live);
+	last_ticks = tsc_begin() - start;
 	platform_text_close();
 	flips++;
 	return err;

@@ -96,6 +96,8 @@ static inline s32 static_key_count(const struct static_key *key)
 /* Sites of a key, and flips of any key so far. */
 unsigned static_key_sites(const struct static_key *key);
 u64 static_key_flips(void);
+/* Ticks that the last flip took, opening and closing the text excluded. */
+u64 static_key_flip_ticks(void);
 
 #define static_branch_enable(x)	 static_key_enable(&(x)->key)
 #define static_branch_disable(x) static_key_disable(&(x)->key)

@@ -21,7 +21,8 @@
 	SITE(SMP_LOCK, "smp_lock", "lock,ds_prefix")                                               \
 	SITE(VCPU_IS_PREEMPTED, "vcpu_is_preempted", "indirect_call,direct_call,false")            \
 	SITE(VCPU_ARGUMENT, "vcpu_argument", "load,nop")                                           \
-	SITE(CAREFUL_SHIFT, "copy_mc_careful_shift", "split_stores,vpermb")
+	SITE(CAREFUL_SHIFT, "copy_mc_careful_shift", "split_stores,vpermb")                             \
+	SITE(ALT_TEST, "alternatives_test", "original,first,second,third")
 
 /* Their numbers, plain so that the assembler and inline assembly can use them. */
 #define SITE_COPY_MC_GENERIC   0
@@ -36,6 +37,7 @@
 #define SITE_VCPU_IS_PREEMPTED 9
 #define SITE_VCPU_ARGUMENT     10
 #define SITE_CAREFUL_SHIFT     11
-#define NR_MCSPIN_SITES        12
+#define SITE_ALT_TEST          12 /* of the alternatives suite: runs nowhere else */
+#define NR_MCSPIN_SITES        13
 
 #endif

@@ -4,11 +4,17 @@
 #include "../platform.h"
 #include "../trap/ptrace.h"
 
-#define INT3 0xcc
+#define INT3  0xcc
+#define JMP32 0xe9
 
 static const struct poke *vec;
 static unsigned vec_count;
 static u64 hits, late;
+/* 1 while a batch stands, plus 1 for each handler that is reading it. The batch's memory is used
+ * again for the next one: a handler that an NMI interrupts mid-way must not read half of either. */
+static u32 refs;
+
+#define DRAIN_SPINS 100000000u /* of PAUSE: a handler reads a few hundred bytes */
 
 u64 poke_int3_hits(void)
 {
@@ -48,6 +54,33 @@ static int step_first(const struct poke *p, const struct poke_ops *ops)
 	return ops->write(p->addr, p->text, 1);
 }
 
+static bool get_batch(void)
+{
+	u32 seen = __atomic_load_n(&refs, __ATOMIC_ACQUIRE);
+
+	while (seen && !__atomic_compare_exchange_n(&refs, &seen, seen + 1, true, __ATOMIC_ACQUIRE,
+						    __ATOMIC_ACQUIRE))
+		;
+	return seen != 0;
+}
+
+static void put_batch(void)
+{
+	__atomic_fetch_sub(&refs, 1, __ATOMIC_RELEASE);
+}
+
+/* The last step is done: no new reader gets in; wait for those inside. */
+static int end_batch(void)
+{
+	put_batch();
+	for (u32 i = 0; i < DRAIN_SPINS; i++) {
+		if (!__atomic_load_n(&refs, __ATOMIC_ACQUIRE))
+			return 0;
+		cpu_relax();
+	}
+	return -ETIMEDOUT;
+}
+
 int text_poke_bp_batch(const struct poke *pokes, unsigned count, const struct poke_ops *ops)
 {
 	int (*const steps[])(const struct poke *, const struct poke_ops *) = {
@@ -56,8 +89,11 @@ int text_poke_bp_batch(const struct poke *pokes, unsigned count, const struct po
 
 	if (count > POKE_MAX)
 		return -E2BIG;
-	__atomic_store_n(&vec, pokes, __ATOMIC_RELAXED);
-	__atomic_store_n(&vec_count, count, __ATOMIC_RELEASE);
+	if (__atomic_load_n(&refs, __ATOMIC_ACQUIRE))
+		return -EBUSY;
+	vec = pokes;
+	vec_count = count;
+	__atomic_store_n(&refs, 1, __ATOMIC_RELEASE);
 	for (unsigned s = 0; s < ARRAY_SIZE(steps); s++) {
 		int e = 0;
 
@@ -72,26 +108,40 @@ int text_poke_bp_batch(const struct poke *pokes, unsigned count, const struct po
 			e = ops->sync();
 		err = err ? err : e;
 	}
-	__atomic_store_n(&vec_count, 0, __ATOMIC_RELEASE);
+	if (end_batch() && !err)
+		err = -ETIMEDOUT;
 	return err;
+}
+
+/* Continue as the new code would. True when `addr` is one of the batch. */
+static bool emulate(struct pt_regs *regs, u8 *addr)
+{
+	s32 rel;
+
+	for (unsigned i = 0; i < vec_count; i++) {
+		if (vec[i].addr != addr)
+			continue;
+		regs->ip = (u64)addr + POKE_LEN;
+		if (vec[i].text[0] == JMP32) {
+			memcpy(&rel, vec[i].text + 1, 4);
+			regs->ip += rel;
+		}
+		return true;
+	}
+	return false;
 }
 
 bool poke_int3_handler(struct pt_regs *regs)
 {
 	u8 *addr = (u8 *)regs->ip - 1;
-	unsigned count = __atomic_load_n(&vec_count, __ATOMIC_ACQUIRE);
-	const struct poke *pokes = __atomic_load_n(&vec, __ATOMIC_RELAXED);
-	s32 rel;
+	bool ours = false;
 
-	for (unsigned i = 0; i < count; i++) {
-		if (pokes[i].addr != addr)
-			continue;
+	if (get_batch()) {
+		ours = emulate(regs, addr);
+		put_batch();
+	}
+	if (ours) {
 		__atomic_fetch_add(&hits, 1, __ATOMIC_RELAXED);
-		regs->ip = (u64)addr + POKE_LEN;
-		if (pokes[i].text[0] == 0xe9) {
-			memcpy(&rel, pokes[i].text + 1, 4);
-			regs->ip += rel;
-		}
 		return true;
 	}
 	/* The batch ended between the trap and here: what stands there now may simply be run. */

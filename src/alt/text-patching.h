@@ -27,8 +27,9 @@ struct poke_ops {
 };
 extern const struct poke_ops poke_ops_live;
 
-/* The three steps over `count` pokes, sorted by address. Text is open. 0, -E2BIG, or what an
- * operation returned (the text is then whole again: every INT3 has been replaced). */
+/* The three steps over `count` pokes, sorted by address. Text is open. 0; -E2BIG; -EBUSY when an
+ * earlier batch is still being read; -ETIMEDOUT when this one is; or what an operation returned
+ * (the text is then whole again: every INT3 has been replaced). */
 int text_poke_bp_batch(const struct poke *pokes, unsigned count, const struct poke_ops *ops);
 /* #BP: true when it was one of ours and `regs` continues correctly. */
 bool poke_int3_handler(struct pt_regs *regs);
