@@ -41,6 +41,18 @@ static bool only_told(void)
 	return options.help || options.list;
 }
 
+/* Where mcspin's own tables lie: above 4 GiB, where careless code breaks, if there is memory. */
+static void tell_tables(void)
+{
+	u64 lowest = min_of(memory_cr3(), (u64)traps_area(0));
+
+	event_begin("tables");
+	event_hex64("cr3", memory_cr3());
+	event_hex64("gdt_tss_stacks", (u64)traps_area(0));
+	event_bool("above_4g", memory_cr3() && lowest >> 32);
+	event_end();
+}
+
 /* The machine's tables, stacks, files and the number of its processors. */
 static bool take_machine(void)
 {
@@ -56,6 +68,7 @@ static bool take_machine(void)
 	run_choose_id();
 	files_start();
 	run_begin();
+	tell_tables();
 	if (!files_usable())
 		event_warn("no volume can be written: the stream carries everything");
 	if (watchdog_runs)
