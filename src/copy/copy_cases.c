@@ -21,8 +21,11 @@ static_assert(LAYOUT_PAGES <= ARENA_PAGES, "the window holds the layout");
 #define RED  64	  /* bytes of red zone on either side of a destination */
 #define FILL 0xa5 /* never a source byte */
 
-static u8 fill[2 * PAGE_SIZE];	  /* FILL throughout */
-static u8 pattern[4 * PAGE_SIZE]; /* what the source pages hold */
+#define SOURCE_BYTES (4 * PAGE_SIZE)
+#define FILL_BYTES   (2 * PAGE_SIZE)
+
+static u8 *pattern; /* what the source pages hold */
+static u8 *fill;    /* FILL throughout */
 
 static u8 source_byte(unsigned i)
 {
@@ -45,11 +48,16 @@ int copy_cases_begin(void)
 	u8 *alias = platform_arena_alias();
 	int err;
 
-	memset(fill, FILL, sizeof(fill));
-	for (unsigned i = 0; i < sizeof(pattern); i++)
+	if (!pattern)
+		pattern = platform_alloc(SOURCE_BYTES + FILL_BYTES);
+	if (!pattern)
+		return -ENOMEM;
+	fill = pattern + SOURCE_BYTES;
+	memset(fill, FILL, FILL_BYTES);
+	for (unsigned i = 0; i < SOURCE_BYTES; i++)
 		pattern[i] = source_byte(i);
 	memset(alias, FILL, LAYOUT_PAGES * PAGE_SIZE);
-	memcpy(alias + SOURCE * PAGE_SIZE, pattern, sizeof(pattern));
+	memcpy(alias + SOURCE * PAGE_SIZE, pattern, SOURCE_BYTES);
 	err = platform_arena_protect(0, LAYOUT_PAGES, ARENA_ABSENT);
 	if (!err)
 		err = platform_arena_protect(SOURCE, 2, ARENA_READ_ONLY);

@@ -7,6 +7,7 @@
 #ifndef MCSPIN_CPU_PERCPU_H
 #define MCSPIN_CPU_PERCPU_H
 
+#include "../mce/record.h"
 #include "../types.h"
 
 struct pt_regs;
@@ -24,6 +25,7 @@ struct percpu {
 	u32 need_resched; /* what TIF_NEED_RESCHED is to Linux: leave the queue. Set by tests */
 	/* Temporary takers of exceptions on this processor (trap.h). */
 	bool (*hooks[32])(struct pt_regs *regs, u64 addr);
+	struct mce_record mce;
 } __aligned(CACHE_LINE);
 
 static_assert(offsetof(struct percpu, self) == 0, "this_cpu() reads %gs:0");

@@ -12,14 +12,25 @@
 #define MSR_IA32_MISC_ENABLE 0x1a0
 #define FAST_STRING	     1ull
 
-struct mce_record mce_last;
 bool mce_repmov_quirk = true;
 
-static u64 rd(u32 msr)
+static u64 live_read(const struct mce_msr *ops, u32 msr)
 {
 	u64 value;
 
 	return platform_rdmsr(msr, &value) ? 0 : value;
+}
+
+static void live_write(const struct mce_msr *ops, u32 msr, u64 value)
+{
+	platform_wrmsr(msr, value);
+}
+
+const struct mce_msr mce_msr_live = {live_read, live_write};
+
+static u64 rd(u32 msr)
+{
+	return live_read(NULL, msr);
 }
 
 void mce_this_machine(struct mce_config *cfg, u64 *mcg_cap)
@@ -36,12 +47,12 @@ void mce_this_machine(struct mce_config *cfg, u64 *mcg_cap)
 	};
 }
 
-static void read_bank(struct mce *m, unsigned bank)
+static void read_bank(const struct mce_msr *ops, struct mce *m, unsigned bank)
 {
 	m->bank = (u8)bank;
-	m->status = rd(MSR_IA32_MCx_STATUS(bank));
-	m->addr = m->status & MCI_STATUS_ADDRV ? rd(MSR_IA32_MCx_ADDR(bank)) : 0;
-	m->misc = m->status & MCI_STATUS_MISCV ? rd(MSR_IA32_MCx_MISC(bank)) : 0;
+	m->status = ops->read(ops, MSR_IA32_MCx_STATUS(bank));
+	m->addr = m->status & MCI_STATUS_ADDRV ? ops->read(ops, MSR_IA32_MCx_ADDR(bank)) : 0;
+	m->misc = m->status & MCI_STATUS_MISCV ? ops->read(ops, MSR_IA32_MCx_MISC(bank)) : 0;
 }
 
 /*
@@ -49,7 +60,7 @@ static void read_bank(struct mce *m, unsigned bank)
  * source, with the IP behind the instruction. With fast strings off, returning lets the copy
  * complete, and a real error fires again (Linux: quirk_skylake_repmov()).
  */
-static bool repmov_quirk(const struct mce_config *cfg, u64 mcgstatus)
+static bool repmov_quirk(const struct mce_config *cfg, const struct mce_msr *ops, u64 mcgstatus)
 {
 	const u64 want = MCI_STATUS_VAL | MCI_STATUS_UC | MCI_STATUS_EN | MCI_STATUS_ADDRV |
 			 MCI_STATUS_MISCV | MCI_STATUS_AR | MCI_STATUS_S;
@@ -57,83 +68,127 @@ static bool repmov_quirk(const struct mce_config *cfg, u64 mcgstatus)
 
 	if (!mce_repmov_quirk || cfg->vendor != VENDOR_INTEL || cfg->model != 0x55)
 		return false;
-	misc = rd(MSR_IA32_MISC_ENABLE);
+	misc = ops->read(ops, MSR_IA32_MISC_ENABLE);
 	if (!(mcgstatus & MCG_STATUS_LMCES) || !(misc & FAST_STRING))
 		return false;
-	mc1 = rd(MSR_IA32_MCx_STATUS(1));
+	mc1 = ops->read(ops, MSR_IA32_MCx_STATUS(1));
 	if ((mc1 & (want | MCI_STATUS_OVER | MCI_STATUS_PCC)) != want)
 		return false;
-	platform_wrmsr(MSR_IA32_MISC_ENABLE, misc & ~FAST_STRING);
-	platform_wrmsr(MSR_IA32_MCx_STATUS(1), 0);
-	platform_wrmsr(MSR_IA32_MCG_STATUS, 0);
+	ops->write(ops, MSR_IA32_MISC_ENABLE, misc & ~FAST_STRING);
+	ops->write(ops, MSR_IA32_MCx_STATUS(1), 0);
+	ops->write(ops, MSR_IA32_MCG_STATUS, 0);
 	mce_last.repmov_quirk++;
 	return true;
 }
 
-/* Grade every bank; the worst one into mce_last. Returns its severity. */
-static enum mce_severity scan_banks(const struct mce_config *cfg, u64 cap, struct pt_regs *regs,
-				    u64 mcgstatus, u64 *to_clear)
-{
-	enum mce_severity worst = MCE_NO_SEVERITY;
-	unsigned banks = min_of(MCG_BANKCNT(cap), MAX_BANKS);
+/* What a scan of the banks came to. */
+struct scan {
+	enum mce_severity worst;
+	u64 valid, to_clear; /* a bit for each bank */
+};
 
-	*to_clear = 0;
+/* Grade every bank; the worst one into mce_last. */
+static struct scan scan_banks(const struct mce_config *cfg, const struct mce_msr *ops,
+			      const struct pt_regs *regs, u64 mcgstatus)
+{
+	unsigned banks = min_of(MCG_BANKCNT(ops->read(ops, MSR_IA32_MCG_CAP)), MAX_BANKS);
+	struct scan scan = {MCE_NO_SEVERITY, 0, 0};
+
 	for (unsigned b = 0; b < banks; b++) {
 		struct mce m = {.mcgstatus = mcgstatus, .ip = regs->ip, .cs = (u16)regs->cs};
 		enum mce_severity s;
 		const char *msg;
 
-		read_bank(&m, b);
+		read_bank(ops, &m, b);
 		if (!(m.status & MCI_STATUS_VAL))
 			continue;
+		scan.valid |= 1ull << b;
 		s = mce_severity(&m, cfg, error_context(&m), true, &msg);
 		/* Corrected and no-action errors stay for whoever polls. */
 		if (s != MCE_KEEP_SEVERITY && s != MCE_UCNA_SEVERITY)
-			*to_clear |= 1ull << b;
-		if (s >= worst) {
-			worst = s;
+			scan.to_clear |= 1ull << b;
+		if (s >= scan.worst) {
+			scan.worst = s;
 			mce_last.worst = m;
 			mce_last.msg = msg;
 		}
 	}
-	return worst;
+	return scan;
 }
 
-bool do_machine_check(struct pt_regs *regs)
+static void clear_banks(const struct mce_msr *ops, u64 banks)
 {
-	u64 mcgstatus = rd(MSR_IA32_MCG_STATUS);
-	struct mce_config cfg;
-	enum mce_severity worst;
-	u64 cap, to_clear;
+	for (unsigned b = 0; b < MAX_BANKS; b++) {
+		if (banks & (1ull << b))
+			ops->write(ops, MSR_IA32_MCx_STATUS(b), 0);
+	}
+}
 
-	mce_this_machine(&cfg, &cap);
-	if (!MCG_BANKCNT(cap))
+/* May execution go on, and if only at the fix-up, is there one? */
+static bool may_continue(const struct scan *scan, struct pt_regs *regs)
+{
+	if (!scan->valid) {
+		mce_last.msg = "Machine check from unknown source";
 		return false;
-	if (this_cpu()->in_mce)
-		return false; /* a second one while the first is handled: nothing can be trusted */
-	if (repmov_quirk(&cfg, mcgstatus))
-		return true;
-	this_cpu()->in_mce = 1;
-	mce_last.cpu = smp_processor_id();
-	worst = scan_banks(&cfg, cap, regs, mcgstatus, &to_clear);
-	mce_last.severity = worst;
-	mce_last.count++;
-	/* A panic leaves the banks as they are, for the crash report and for the BMC. */
-	if (worst >= MCE_PANIC_SEVERITY || worst == MCE_UC_SEVERITY)
+	}
+	if (scan->worst >= MCE_PANIC_SEVERITY || scan->worst == MCE_UC_SEVERITY)
 		return false;
-	if (worst == MCE_AR_SEVERITY) {
+	if (scan->worst == MCE_AR_SEVERITY) {
 		if (!fixup_exception(regs, X86_TRAP_MC, mce_last.worst.addr))
 			return false;
 		mce_last.recovered++;
 	}
-	for (unsigned b = 0; b < MAX_BANKS; b++) {
-		if (to_clear & (1ull << b))
-			platform_wrmsr(MSR_IA32_MCx_STATUS(b), 0);
-	}
-	this_cpu()->in_mce = 0;
-	/* Last: until MCIP is clear, another machine check shuts the processor down. */
-	platform_wrmsr(MSR_IA32_MCG_STATUS, 0);
 	return true;
+}
+
+/*
+ * No rendezvous: Linux waits for all processors of a broadcast and lets the worst grade decide for
+ * all. Here each processor that sees something fatal ends the run by itself.
+ */
+bool mce_handle(struct pt_regs *regs, const struct mce_config *cfg, const struct mce_msr *ops)
+{
+	u64 mcgstatus = ops->read(ops, MSR_IA32_MCG_STATUS);
+	struct scan scan;
+
+	if (!MCG_BANKCNT(ops->read(ops, MSR_IA32_MCG_CAP)))
+		return false;
+	mce_last.count++;
+	mce_last.si = regs->si;
+	mce_last.di = regs->di;
+	if (this_cpu()->in_mce) {
+		/* While the first is handled nothing can be trusted; a processor would have shut down. */
+		mce_last.msg = "A second machine check while the first is handled";
+		mce_last.severity = MCE_PANIC_SEVERITY;
+		return false;
+	}
+	if (repmov_quirk(cfg, ops, mcgstatus))
+		return true;
+	this_cpu()->in_mce = 1;
+#ifdef MUTANT_MCIP
+	ops->write(ops, MSR_IA32_MCG_STATUS, 0);
+#endif
+	scan = scan_banks(cfg, ops, regs, mcgstatus);
+	mce_last.severity = scan.worst;
+	/* A panic leaves the banks as they are, for the crash report and for the BMC. */
+	if (!may_continue(&scan, regs))
+		return false;
+	clear_banks(ops, scan.to_clear);
+	this_cpu()->in_mce = 0;
+	/* Last: until MCIP is clear, another machine check shuts the processor down; from then on it
+	 * must find everything in order. */
+#ifndef MUTANT_MCIP
+	ops->write(ops, MSR_IA32_MCG_STATUS, 0);
+#endif
+	return true;
+}
+
+bool do_machine_check(struct pt_regs *regs)
+{
+	struct mce_config cfg;
+	u64 cap;
+
+	mce_this_machine(&cfg, &cap);
+	return mce_handle(regs, &cfg, &mce_msr_live);
 }
 
 /* -------------------------------------------------------------------- watch */
@@ -166,7 +221,7 @@ void mce_snapshot(void)
 	for (unsigned b = 0; b < bank_count(); b++) {
 		struct mce m = {0};
 
-		read_bank(&m, b);
+		read_bank(&mce_msr_live, &m, b);
 		known_status[b] = m.status;
 		if (m.status & MCI_STATUS_VAL)
 			tell_bank(&m, "before the run");
@@ -178,7 +233,7 @@ void mce_check_banks(struct test_run *t)
 	for (unsigned b = 0; b < bank_count(); b++) {
 		struct mce m = {0};
 
-		read_bank(&m, b);
+		read_bank(&mce_msr_live, &m, b);
 		if (m.status == known_status[b])
 			continue;
 		known_status[b] = m.status;

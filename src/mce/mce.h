@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Machine checks: reading the banks, grading what they say as Linux does (arch/x86/kernel/cpu/mce/
- * severity.c; Intel'"'"'s rules, and the other ones of AMD and Hygon), recovering through the extable
+ * severity.c; Intel's rules, and the other ones of AMD and Hygon), recovering through the extable
  * when the grade allows, and saying in words what a bank holds. The grader is a pure function.
  */
 #ifndef MCSPIN_MCE_MCE_H
 #define MCSPIN_MCE_MCE_H
 
 #include "../cpu/features.h"
+#include "../cpu/percpu.h"
+#include "record.h"
 
 struct pt_regs;
 struct test_run;
@@ -55,26 +57,6 @@ struct test_run;
 #define MCACOD_DATA	0x0134
 #define MCACOD_INSTR	0x0150
 
-/* One bank, read or made up. */
-struct mce {
-	u64 status, addr, misc, mcgstatus;
-	u64 ip;
-	u16 cs;
-	u8 bank;
-};
-
-enum mce_severity {
-	MCE_NO_SEVERITY,
-	MCE_DEFERRED_SEVERITY,
-	MCE_UCNA_SEVERITY,
-	MCE_KEEP_SEVERITY, /* leave the bank to the poller */
-	MCE_SOME_SEVERITY,
-	MCE_AO_SEVERITY,
-	MCE_UC_SEVERITY,
-	MCE_AR_SEVERITY,
-	MCE_PANIC_SEVERITY,
-};
-
 enum mce_context { IN_KERNEL, IN_USER, IN_KERNEL_RECOV };
 
 /* What the rules depend on besides the bank. */
@@ -85,7 +67,7 @@ struct mce_config {
 	bool overflow_recov, succor, smca;
 };
 
-/* Grade one bank. `excp`: a machine check was raised (false: the poller looks). `msg` gets Linux'"'"'s
+/* Grade one bank. `excp`: a machine check was raised (false: the poller looks). `msg` gets Linux's
  * sentence for the row that matched; may be NULL. */
 enum mce_severity mce_severity(const struct mce *m, const struct mce_config *cfg,
 			       enum mce_context ctx, bool excp, const char **msg);
@@ -96,23 +78,22 @@ const char *mce_severity_name(enum mce_severity s);
 /* One bank in words: "bank 1: uncorrected, action required, data load (0x134), address 0x…". */
 void mce_describe(const struct mce *m, enum cpu_vendor vendor, char *buf, size_t len);
 
+/* Where the handler reads and writes: the processor's MSRs, or a test's. */
+struct mce_msr {
+	u64 (*read)(const struct mce_msr *ops, u32 msr); /* 0 where there is none */
+	void (*write)(const struct mce_msr *ops, u32 msr, u64 value);
+};
+extern const struct mce_msr mce_msr_live;
+
 /* #MC. True: `regs` continues. Any processor; called with interrupts off. */
 bool do_machine_check(struct pt_regs *regs);
-/* This machine'"'"'s rules, from boot_cpu_data and MCG_CAP. */
+/* The same with other rules and other registers: what do_machine_check() is made of. */
+bool mce_handle(struct pt_regs *regs, const struct mce_config *cfg, const struct mce_msr *ops);
+/* This machine's rules, from boot_cpu_data and MCG_CAP. */
 void mce_this_machine(struct mce_config *cfg, u64 *mcg_cap);
 
-/* What the last machine check on this processor was, and what became of it; for tests, for the
- * crash report. */
-struct mce_record {
-	struct mce worst;
-	enum mce_severity severity;
-	const char *msg;
-	u64 count;	/* machine checks handled on all processors since the start */
-	u64 recovered;
-	u64 repmov_quirk;
-	u32 cpu;
-};
-extern struct mce_record mce_last;
+/* The last machine check on the calling processor. */
+#define mce_last (this_cpu()->mce)
 
 /* Banks as they are before the run, so that only news is reported. */
 void mce_snapshot(void);

@@ -5,6 +5,7 @@
 #include "../trap/extable.h"
 
 #define BITS_SAR  (MCI_STATUS_UC | MCI_STATUS_S | MCI_STATUS_AR)
+#define BITS_UC_AR (MCI_STATUS_UC | MCI_STATUS_AR)
 #define BITS_ADDR (MCI_STATUS_ADDRV | MCI_STATUS_MISCV)
 
 enum { ANY, SER, NOSER };
@@ -21,8 +22,10 @@ static const struct severity_row {
 } rows[] = {
 	{MCI_STATUS_VAL, 0, .sev = MCE_NO_SEVERITY, .msg = "Invalid"},
 	{MCI_STATUS_EN, 0, .excp = EXCP, .sev = MCE_NO_SEVERITY, .msg = "Not enabled"},
+#ifndef MUTANT_PCC
 	{MCI_STATUS_PCC, MCI_STATUS_PCC, .sev = MCE_PANIC_SEVERITY,
 	 .msg = "Processor context corrupt"},
+#endif
 	{0, 0, MCG_STATUS_MCIP, 0, .excp = EXCP, .sev = MCE_PANIC_SEVERITY,
 	 .msg = "MCIP not set in MCA handler"},
 	{0, 0, MCG_STATUS_RIPV | MCG_STATUS_EIPV, 0, .excp = EXCP, .sev = MCE_PANIC_SEVERITY,
@@ -31,19 +34,18 @@ static const struct severity_row {
 	 .msg = "In kernel and no restart IP"},
 	{0, 0, MCG_STATUS_RIPV, 0, .excp = EXCP, .ctx = RECOV, .sev = MCE_PANIC_SEVERITY,
 	 .msg = "In kernel and no restart IP"},
-	{MCI_STATUS_DEFERRED, MCI_STATUS_DEFERRED, .ser = NOSER, .sev = MCE_DEFERRED_SEVERITY,
+	{MCI_STATUS_UC | MCI_STATUS_DEFERRED | MCI_STATUS_POISON, MCI_STATUS_DEFERRED, .ser = NOSER, .sev = MCE_DEFERRED_SEVERITY,
 	 .msg = "Deferred error"},
 	{MCI_STATUS_UC, 0, .ser = NOSER, .sev = MCE_KEEP_SEVERITY, .msg = "Corrected error"},
-	/* Known action-optional codes. */
-	{BITS_SAR | MCACOD_SCRUBMSK, MCI_STATUS_UC | MCI_STATUS_S | MCACOD_SCRUB, .ser = SER,
+	/* Known action-optional codes, signalled by #MC (S) or by CMCI. */
+	{BITS_UC_AR | MCACOD_SCRUBMSK, MCI_STATUS_UC | MCACOD_SCRUB, .ser = SER,
 	 .sev = MCE_AO_SEVERITY, .msg = "Action optional: memory scrubbing error"},
-	{BITS_SAR | MCACOD, MCI_STATUS_UC | MCI_STATUS_S | MCACOD_L3WB, .ser = SER,
+	{BITS_UC_AR | MCACOD, MCI_STATUS_UC | MCACOD_L3WB, .ser = SER,
 	 .sev = MCE_AO_SEVERITY, .msg = "Action optional: last level cache writeback error"},
 	/* Skylake and Cascade Lake report uncorrected patrol scrub errors as corrected. */
-	{MCI_STATUS_UC | 0xffffffffull, 0x001000c0, .ser = SER, .model = 0x55, .min_stepping = 4,
+	{MCI_STATUS_UC | BITS_ADDR | 0xffffeff0ull, BITS_ADDR | 0x001000c0, .ser = SER, .model = 0x55, .min_stepping = 4,
 	 .bank_lo = 13, .bank_hi = 18, .sev = MCE_AO_SEVERITY,
 	 .msg = "Uncorrected Patrol Scrub Error"},
-	{MCI_STATUS_UC, 0, .ser = SER, .sev = MCE_KEEP_SEVERITY, .msg = "Corrected error"},
 	{BITS_SAR, MCI_STATUS_UC, .ser = SER, .sev = MCE_UCNA_SEVERITY,
 	 .msg = "Uncorrected no action required"},
 	{BITS_SAR, MCI_STATUS_UC | MCI_STATUS_AR, .ser = SER, .sev = MCE_PANIC_SEVERITY,
