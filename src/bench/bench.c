@@ -123,6 +123,17 @@ static void take_rounds(struct bench_case *cases, unsigned count, struct session
 	}
 }
 
+/* What a copy's chart is drawn from: so no view divides. */
+static void emit_rate(const struct bench_param *params, const char *unit, const struct stats *s)
+{
+	for (unsigned i = 0; params && i < BENCH_MAX_PARAMS && params[i].key; i++) {
+		if (params[i].text || !s->p50 || memcmp(params[i].key, "length", 7))
+			continue;
+		event_fixed(unit[0] == 'i' ? "bytes_per_instruction" : "bytes_per_tick",
+			    (s64)(params[i].number * 1000000 / s->p50), 3);
+	}
+}
+
 static void emit(const struct bench *b, const char *variant, const struct bench_param *params,
 		 const char *unit, const struct stats *s)
 {
@@ -147,7 +158,10 @@ static void emit(const struct bench *b, const char *variant, const struct bench_
 	event_fixed("spread", (s64)s->spread, 3);
 	event_fixed("ci_low", (s64)s->ci_low, 3);
 	event_fixed("ci_high", (s64)s->ci_high, 3);
+	event_fixed("noise", (s64)s->noise, 3);
 	event_u64("disturbed", s->disturbed);
+	if (unit[0] == 't' || unit[0] == 'i')
+		emit_rate(params, unit, s);
 	event_end();
 }
 

@@ -78,6 +78,39 @@ static void median_interval(struct stats *s, const u64 *sorted)
 	s->ci_high = sorted[min_of(middle + half_width, (u64)s->samples - 1)];
 }
 
+static u64 apart(u64 a, u64 b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* Median of the undisturbed samples from..to in the order in which they were taken; 0: none. */
+static u64 median_of(const struct stats *s, unsigned from, unsigned to, u64 *room)
+{
+	unsigned n = 0;
+
+	for (unsigned i = from; i < to; i++) {
+		if (!s->mark[i])
+			room[n++] = s->raw[i];
+	}
+	stats_sort(room, n);
+	return n ? stats_percentile(room, n, 500) : 0;
+}
+
+/*
+ * The interval assumes that samples are independent. A clock that ramps or a neighbour that wakes
+ * up moves the median within the run as it would between two runs, so that counts as well.
+ */
+static u64 noise_of(const struct stats *s, u64 *room)
+{
+	u64 first = median_of(s, 0, s->count / 2, room);
+	u64 second = median_of(s, s->count / 2, s->count, room);
+	u64 interval = (s->ci_high - s->ci_low + 1) / 2;
+
+	if (!first || !second)
+		return interval;
+	return max_of(interval, apart(first, second));
+}
+
 void stats_finish(struct stats *s)
 {
 	u64 sorted[STATS_MAX_SAMPLES];
@@ -89,7 +122,8 @@ void stats_finish(struct stats *s)
 		else
 			sorted[s->samples++] = s->raw[i];
 	}
-	s->min = s->p50 = s->p95 = s->p99 = s->max = s->ci_low = s->ci_high = s->spread = 0;
+	s->min = s->p50 = s->p95 = s->p99 = s->max = s->ci_low = s->ci_high = 0;
+	s->spread = s->noise = 0;
 	if (!s->samples)
 		return;
 	stats_sort(sorted, s->samples);
@@ -101,4 +135,5 @@ void stats_finish(struct stats *s)
 	s->spread = stats_percentile(sorted, s->samples, 750) -
 		    stats_percentile(sorted, s->samples, 250);
 	median_interval(s, sorted);
+	s->noise = noise_of(s, sorted);
 }

@@ -17,6 +17,8 @@ struct stats {
 	u64 min, p50, p95, p99, max;
 	u64 ci_low, ci_high; /* 95 % confidence interval of the median, by order statistics */
 	u64 spread;	     /* p75 - p25 */
+	u64 noise;	     /* the smallest difference of two medians worth a claim: half of the
+			      * interval, or how far the median drifted between the halves */
 	u64 raw[STATS_MAX_SAMPLES];
 	u8 mark[STATS_MAX_SAMPLES]; /* not 0: disturbed, why */
 	unsigned count;		    /* of raw */

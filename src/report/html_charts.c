@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Charts as inline SVG, computed in integers. Axes are logarithmic and bear only numbers that were
+ * measured: the lengths that were run, the least and the greatest value; the rules between are
+ * doublings. Each chart says in words what it shows, for those who cannot see it.
+ */
+#include "event.h"
+#include "html.h"
+
+#define MAX_SERIES 24
+#define MAX_POINTS 512
+
+#define WIDTH  460
+#define HEIGHT 300
+#define LEFT   58
+#define RIGHT  10
+#define TOP    10
+#define BOTTOM 28
+
+struct point {
+	u8 series;
+	s64 x, y; /* y in 1/1000 */
+	int event;
+};
+
+struct chart {
+	struct point points[MAX_POINTS];
+	unsigned count;
+	char names[MAX_SERIES][48];
+	unsigned series;
+	s64 x_min, x_max, y_min, y_max;
+	u32 lx0, lx1, ly0, ly1; /* the axes' ends, log2 in 1/1000 */
+};
+
+static struct chart chart;
+
+u32 log2_milli(u64 x)
+{
+	unsigned whole = 63 - __builtin_clzll(x);
+	u64 m = whole > 31 ? x >> (whole - 31) : x << (31 - whole); /* 1.0 … 2.0 in 31 bits */
+	u64 fraction = 0;
+
+	/* Squaring doubles the logarithm: its next bit is whether the square reaches 2. */
+	for (unsigned bit = 0; bit < 16; bit++) {
+		m = m * m >> 31;
+		fraction <<= 1;
+		if (m >> 32) {
+			fraction |= 1;
+			m >>= 1;
+		}
+	}
+	return whole * 1000 + (u32)(fraction * 1000 >> 16);
+}
+
+/* -------------------------------------------------------------------- bars */
+
+static u32 permyriad(s64 value, s64 most)
+{
+	if (value <= 0 || most <= 0)
+		return 0;
+	return (u32)min_of((u64)10000, (u64)value * 10000 / (u64)most);
+}
+
+static void percent(struct sink *out, const char *name, u32 value)
+{
+	sink_fmt(out, " %s=\"%u.%02u%%\"", name, value / 100, value % 100);
+}
+
+void html_bar(struct page *p, s64 value, s64 low, s64 high, s64 most)
+{
+	u32 a = permyriad(low, most), b = permyriad(high, most);
+
+	sink_text(p->out, "<svg class=bar aria-hidden=true><rect class=back width=\"100%\" "
+			  "height=\"100%\" rx=\"2\"/><rect class=fill height=\"100%\" rx=\"2\"");
+	percent(p->out, "width", permyriad(value, most));
+	sink_text(p->out, "/>");
+	if (b > a) {
+		sink_text(p->out, "<line y1=\"50%\" y2=\"50%\"");
+		percent(p->out, "x1", a);
+		percent(p->out, "x2", b);
+		sink_text(p->out, "/>");
+	}
+	sink_text(p->out, "</svg>");
+}
+
+static s64 number(const struct json *j, const char *key)
+{
+	s64 value;
+
+	return json_fixed(j, json_get(j, 0, key), 3, &value) ? value : 0;
+}
+
+bool html_finding_bars(struct page *p, const char *name, const char *title)
+{
+	const struct json *j;
+	unsigned at = 0, n = 0;
+	s64 most = 0;
+
+	while ((j = stream_each(p->s, "finding", &at))) {
+		if (json_is(j, json_get(j, 0, "name"), name))
+			most = max_of(most, number(j, "ratio"));
+	}
+	at = 0;
+	while (most && (j = stream_each(p->s, "finding", &at))) {
+		size_t len;
+		const char *digits = json_raw(j, json_get(j, 0, "ratio"), &len);
+
+		if (!json_is(j, json_get(j, 0, "name"), name))
+			continue;
+		if (!n++)
+			sink_fmt(p->out, "<h3>%s</h3><div class=bars>", title);
+		sink_text(p->out, "<span>");
+		sink_markup(p->out, j, json_get(j, 0, "text"));
+		sink_text(p->out, "</span><span>");
+		html_bar(p, number(j, "ratio"), 0, 0, most);
+		sink_text(p->out, "</span><b>");
+		p->out->write(p->out, digits, len);
+		sink_text(p->out, "</b>");
+	}
+	if (n)
+		sink_text(p->out, "</div>");
+	return n > 0;
+}
+
+static bool same_params(struct page *p, const struct json *j, const char *text, size_t len)
+{
+	size_t n;
+	const char *mine = json_raw(j, json_get(j, 0, "params"), &n);
+
+	return n == len && !memcmp(mine, text, len);
+}
+
+/* One group: the events of `bench` that share these parameters. */
+static void bar_group(struct page *p, const char *bench, const char *params, size_t len)
+{
+	const struct json *j;
+	unsigned at = 0;
+	s64 most = 0;
+
+	while ((j = stream_each(p->s, "bench", &at))) {
+		if (json_is(j, json_get(j, 0, "name"), bench) && same_params(p, j, params, len))
+			most = max_of(most, max_of(number(j, "p50"), number(j, "ci_high")));
+	}
+	at = 0;
+	sink_text(p->out, "<div class=bars>");
+	while ((j = stream_each(p->s, "bench", &at))) {
+		if (!json_is(j, json_get(j, 0, "name"), bench) || !same_params(p, j, params, len))
+			continue;
+		sink_text(p->out, "<span>");
+		sink_markup(p->out, j, json_get(j, 0, "variant"));
+		sink_text(p->out, "</span><span>");
+		html_bar(p, number(j, "p50"), number(j, "ci_low"), number(j, "ci_high"), most);
+		sink_text(p->out, "</span><b>");
+		html_value(p, j, json_get(j, 0, "p50"));
+		sink_text(p->out, "</b>");
+	}
+	sink_text(p->out, "</div>");
+}
+
+/* Have the parameters of event `i` occurred in an earlier event of this bench? */
+static bool params_seen(struct page *p, const char *bench, int i, const char *params, size_t len)
+{
+	const struct json *j;
+	unsigned at = 0;
+
+	while ((j = stream_each(p->s, "bench", &at)) && (int)at - 1 < i) {
+		if (json_is(j, json_get(j, 0, "name"), bench) && same_params(p, j, params, len))
+			return true;
+	}
+	return false;
+}
+
+bool html_bars(struct page *p, const char *bench, const char *title)
+{
+	const struct json *j;
+	unsigned at = 0, n = 0;
+
+	while ((j = stream_each(p->s, "bench", &at))) {
+		size_t len;
+		const char *params = json_raw(j, json_get(j, 0, "params"), &len);
+
+		if (!json_is(j, json_get(j, 0, "name"), bench))
+			continue;
+		if (params_seen(p, bench, at - 1, params, len))
+			continue;
+		j = stream_load(p->s, at - 1);
+		sink_fmt(p->out, n++ ? "<p class=why>" : "<h3>%s</h3><p class=why>", title);
+		html_params(p, j, json_get(j, 0, "params"));
+		sink_text(p->out, "; median, ");
+		html_value(p, j, json_get(j, 0, "unit"));
+		sink_text(p->out, "; the dark line is the median's confidence interval</p>");
+		bar_group(p, bench, params, len);
+	}
+	return n > 0;
+}
+
+/* -------------------------------------------------------------------- lines */
+
+static int series_of(const struct json *j)
+{
+	int variant = json_get(j, 0, "variant");
+
+	for (unsigned i = 0; i < chart.series; i++) {
+		if (json_is(j, variant, chart.names[i]))
+			return i;
+	}
+	if (chart.series == MAX_SERIES)
+		return -1;
+	json_text(j, variant, chart.names[chart.series], sizeof(chart.names[0]));
+	return chart.series++;
+}
+
+/* Kept in the order of x: lengths need not come sorted. */
+static void insert(struct point point)
+{
+	unsigned i;
+
+	if (chart.count == MAX_POINTS)
+		return;
+	for (i = chart.count++; i && chart.points[i - 1].x > point.x; i--)
+		chart.points[i] = chart.points[i - 1];
+	chart.points[i] = point;
+}
+
+static void collect(struct page *p, const char *bench, const char *x, const char *y)
+{
+	const struct json *j;
+	unsigned at = 0;
+
+	memset(&chart, 0, sizeof(chart));
+	while ((j = stream_each(p->s, "bench", &at))) {
+		struct point point = {.y = number(j, y), .event = at - 1};
+		int series;
+
+		if (!json_is(j, json_get(j, 0, "name"), bench) || point.y <= 0 ||
+		    !json_fixed(j, json_get(j, json_get(j, 0, "params"), x), 0, &point.x) ||
+		    point.x <= 0)
+			continue;
+		series = series_of(j);
+		if (series < 0)
+			continue;
+		point.series = series;
+		insert(point);
+		chart.x_min = chart.x_min ? min_of(chart.x_min, point.x) : point.x;
+		chart.y_min = chart.y_min ? min_of(chart.y_min, point.y) : point.y;
+		chart.x_max = max_of(chart.x_max, point.x);
+		chart.y_max = max_of(chart.y_max, point.y);
+	}
+}
+
+static void scale(void)
+{
+	chart.lx0 = log2_milli(chart.x_min);
+	chart.lx1 = max_of(log2_milli(chart.x_max), chart.lx0 + 1);
+	chart.ly0 = log2_milli(chart.y_min) / 1000 * 1000;
+	chart.ly1 = (log2_milli(chart.y_max) / 1000 + 1) * 1000;
+}
+
+static int place_x(s64 x)
+{
+	return LEFT + (int)((log2_milli(x) - chart.lx0) * (WIDTH - LEFT - RIGHT) /
+			    (chart.lx1 - chart.lx0));
+}
+
+static int place_log_y(u32 ly)
+{
+	return HEIGHT - BOTTOM -
+	       (int)((ly - chart.ly0) * (HEIGHT - TOP - BOTTOM) / (chart.ly1 - chart.ly0));
+}
+
+static int place_y(s64 y)
+{
+	return place_log_y(log2_milli(y));
+}
+
+static void grid(struct page *p)
+{
+	for (u32 ly = chart.ly0; ly <= chart.ly1; ly += 1000)
+		sink_fmt(p->out, "<line class=grid x1=%d x2=%d y1=%d y2=%d />", LEFT, WIDTH - RIGHT,
+			 place_log_y(ly), place_log_y(ly));
+}
+
+/* The value of the event that has the least or greatest y, where it stands on the axis. */
+static void y_label(struct page *p, const char *y, s64 value)
+{
+	for (unsigned i = 0; i < chart.count; i++) {
+		const struct json *j;
+
+		if (chart.points[i].y != value)
+			continue;
+		j = stream_load(p->s, chart.points[i].event);
+		sink_fmt(p->out, "<text x=%d y=%d text-anchor=end>", LEFT - 8, place_y(value) + 4);
+		html_value(p, j, json_get(j, 0, y));
+		sink_text(p->out, "</text>");
+		return;
+	}
+}
+
+/* As many lengths as have room for their digits. */
+static void x_labels(struct page *p)
+{
+	int last = -1000, end = place_x(chart.x_max);
+
+	for (unsigned i = 0; i < chart.count; i++) {
+		s64 x = chart.points[i].x;
+		int at = place_x(x);
+
+		if (at - last < 58 || (at != end && end - at < 84))
+			continue;
+		last = at;
+		sink_fmt(p->out, "<text x=%d y=%d text-anchor=%s>%lld</text>", at, HEIGHT - 8,
+			 at == end ? "end" : "middle", (long long)x);
+	}
+}
+
+static void one_line(struct page *p, unsigned series)
+{
+	sink_fmt(p->out, "<polyline class=\"k%u d%u\" style=\"fill:none\" points=\"", series % 8,
+		 series / 8);
+	for (unsigned i = 0; i < chart.count; i++) {
+		if (chart.points[i].series == series)
+			sink_fmt(p->out, "%d,%d ", place_x(chart.points[i].x),
+				 place_y(chart.points[i].y));
+	}
+	sink_text(p->out, "\"/>");
+	for (unsigned i = 0; i < chart.count; i++) {
+		if (chart.points[i].series == series)
+			sink_fmt(p->out, "<circle class=k%u r=2.5 cx=%d cy=%d />", series % 8,
+				 place_x(chart.points[i].x), place_y(chart.points[i].y));
+	}
+}
+
+/* The legend doubles as a table: each variant's best value. */
+static void legend(struct page *p, const char *y)
+{
+	sink_text(p->out, "<ul class=key>");
+	for (unsigned series = 0; series < chart.series; series++) {
+		const struct point *best = NULL;
+		const struct json *j;
+
+		for (unsigned i = 0; i < chart.count; i++) {
+			const struct point *point = &chart.points[i];
+
+			if (point->series == series && (!best || point->y > best->y))
+				best = point;
+		}
+		sink_fmt(p->out,
+			 "<li><svg viewBox=\"0 0 24 8\" aria-hidden=true><line class=\"k%u d%u\" x1=0 "
+			 "x2=24 y1=4 y2=4 /></svg><span>",
+			 series % 8, series / 8);
+		j = stream_load(p->s, best->event);
+		sink_markup(p->out, j, json_get(j, 0, "variant"));
+		sink_text(p->out, "</span><b>");
+		html_value(p, j, json_get(j, 0, y));
+		sink_text(p->out, "</b></li>");
+	}
+	sink_text(p->out, "</ul>");
+}
+
+static void in_words(struct page *p, const char *x, const char *y, const char *title)
+{
+	const struct json *j;
+
+	sink_fmt(p->out, "<title id=t%u>%s</title><desc id=d%u>Lines of %s over %s, both axes "
+			 "logarithmic. Highest: ",
+		 p->charts, title, p->charts, y, x);
+	for (unsigned i = 0; i < chart.count; i++) {
+		if (chart.points[i].y != chart.y_max)
+			continue;
+		j = stream_load(p->s, chart.points[i].event);
+		sink_markup(p->out, j, json_get(j, 0, "variant"));
+		sink_text(p->out, ", ");
+		html_value(p, j, json_get(j, 0, y));
+		sink_fmt(p->out, ", at %s %lld", x, (long long)chart.points[i].x);
+		break;
+	}
+	sink_text(p->out, ". All values stand in the table of measurements.</desc>");
+}
+
+bool html_lines(struct page *p, const char *bench, const char *x, const char *y, const char *title)
+{
+	collect(p, bench, x, y);
+	if (!chart.count)
+		return false;
+	scale();
+	p->charts++;
+	sink_fmt(p->out, "<figure><figcaption><b>%s</b>over %s; each rule is a doubling. "
+			 "Best of each at the right. Run %s, machine %s%s</figcaption>",
+		 title, x, p->id, p->fingerprint, p->emulated ? ", times are emulation" : "");
+	sink_fmt(p->out,
+		 "<svg class=plot viewBox=\"0 0 %d %d\" role=img aria-labelledby=\"t%u d%u\">", WIDTH,
+		 HEIGHT, p->charts, p->charts);
+	in_words(p, x, y, title);
+	grid(p);
+	y_label(p, y, chart.y_max);
+	if (place_y(chart.y_min) - place_y(chart.y_max) > 14)
+		y_label(p, y, chart.y_min);
+	x_labels(p);
+	for (unsigned i = 0; i < chart.series; i++)
+		one_line(p, i);
+	sink_text(p->out, "</svg>");
+	legend(p, y);
+	sink_text(p->out, "</figure>");
+	return true;
+}
