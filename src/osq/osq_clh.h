@@ -96,7 +96,7 @@ static void OSQ_NAME(osq_unlock)(void)
 	OSQ_HAND_OFF_RELEASE(OSQ_NODES[mine].word, OSQ_UNLOCKED_VAL);
 }
 
-static bool OSQ_NAME(idle)(void)
+static bool __unused OSQ_NAME(idle)(void)
 {
 	return osq_read(OSQ_NODES[osq_read(OSQ_NAME(queue).tail)].word) == OSQ_UNLOCKED_VAL;
 }

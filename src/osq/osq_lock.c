@@ -2,6 +2,7 @@
 /* The forms of the queue, instantiated, and the table of all locks. */
 #include "osq.h"
 #include "osq_forms.h"
+#include "contest.h"
 #include "../platform.h"
 
 struct osq_exits osq_exits;
@@ -109,7 +110,7 @@ int osq_init(void)
 	bool ok = ALLOC_NODES(nodes) && ALLOC_NODES(padded_nodes) && ALLOC_NODES(prev_cpu_nodes) &&
 		  ALLOC_NODES(merged_nodes) && ALLOC_NODES(clh_nodes) && ALLOC_NODES(clh_mine);
 
-	if (!ok || yardsticks_init())
+	if (!ok || yardsticks_init() || contest_init())
 		return -ENOMEM;
 	init_clh();
 	return 0;

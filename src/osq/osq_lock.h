@@ -132,7 +132,7 @@ static void OSQ_NAME(osq_unlock)(void)
 		OSQ_HAND_OFF(next->locked, 1);
 }
 
-static bool OSQ_NAME(idle)(void)
+static bool __unused OSQ_NAME(idle)(void)
 {
 	return osq_read(OSQ_NAME(queue).tail) == OSQ_UNLOCKED_VAL;
 }

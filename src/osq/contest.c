@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "contest.h"
+#include "atomic.h"
+#include "../bench/tsc.h"
+#include "../cpu/percpu.h"
+#include "../platform.h"
+#include "../report/event.h"
+#include "../run/options.h"
+
+struct contestant {
+	struct percpu *percpu;
+	u64 acquired, aborted, intruders;
+	u64 first, last, longest_wait;
+	u64 handoffs;
+	u32 number; /* place + 1 */
+	u32 seed;
+	u32 started, done;
+	u64 handoff[CONTEST_SAMPLES];
+} __aligned(CACHE_LINE);
+
+/* What the lock guards. */
+static struct {
+	u64 counter;
+	u64 stamp; /* taken by the holder before its unlock */
+	u32 holder;
+} guarded __aligned(CACHE_LINE);
+
+static struct contestant *contestants; /* by place in contest.cpus */
+static u64 *handoff_pool;
+static struct cpu_barrier gate __aligned(CACHE_LINE);
+
+int contest_init(void)
+{
+	contestants = platform_alloc(platform_cpus() * sizeof(*contestants));
+	handoff_pool = platform_alloc(platform_cpus() * sizeof(u64) * CONTEST_SAMPLES);
+	return contestants && handoff_pool ? 0 : -ENOMEM;
+}
+
+u64 isqrt(u64 x)
+{
+	u64 root = 0;
+
+	for (u64 bit = 1ull << 62; bit; bit >>= 2) {
+		if (x >= root + bit) {
+			x -= root + bit;
+			root = (root >> 1) + bit;
+		} else {
+			root >>= 1;
+		}
+	}
+	return root;
+}
+
+unsigned contest_cpus(u16 *cpus, unsigned want)
+{
+	unsigned self = smp_processor_id(), n = 0;
+
+	cpus[n++] = (u16)self;
+	for (unsigned cpu = 0; cpu < platform_cpus() && n < want; cpu++) {
+		if (cpu != self && platform_cpu_usable(cpu))
+			cpus[n++] = (u16)cpu;
+	}
+	return n;
+}
+
+/* xorshift32 */
+static u32 chance(struct contestant *me)
+{
+	u32 x = me->seed;
+
+	x ^= x << 13;
+	x ^= x >> 17;
+	x ^= x << 5;
+	return me->seed = x;
+}
+
+/* -------------------------------------------------------------------- one processor */
+
+/* Tell somebody to leave: through the scheduler's flag, and through vcpu_is_preempted() where the
+ * tests answer it. Being told while not waiting is possible, and harmless. */
+static void disturb(const struct contest *c, struct contestant *me)
+{
+	u32 dice = chance(me);
+	unsigned victim = (dice >> 8) % c->n;
+
+	if (dice % c->leave)
+		return;
+	if (pv_vcpu_is_preempted == injected_vcpu_is_preempted && (dice >> 7 & 1))
+		injected_preempted[c->cpus[victim]] ^= 1;
+	else if (contestants[victim].percpu)
+		WRITE_ONCE(contestants[victim].percpu->need_resched, 1);
+}
+
+static __always_inline void inside(const struct contest *c, struct contestant *me, u64 before,
+				   u64 now)
+{
+	u64 released = guarded.stamp;
+
+	/* Somebody who came while the lock was free waited for nobody. */
+	if (c->stamps && before < released && released < now)
+		me->handoff[me->handoffs++ % CONTEST_SAMPLES] = now - released;
+	me->intruders += guarded.holder != 0;
+	guarded.holder = me->number;
+	guarded.counter++;
+	if (c->leave)
+		disturb(c, me);
+	if (c->hold)
+		tsc_spin(c->hold);
+	me->intruders += guarded.holder != me->number;
+	guarded.holder = 0;
+	me->acquired++;
+}
+
+static __always_inline void turn(const struct contest *c, struct contestant *me, u64 before)
+{
+	u64 now;
+
+	if (!c->v->lock()) {
+		me->aborted++;
+		WRITE_ONCE(me->percpu->need_resched, 0);
+		return;
+	}
+	now = rdtsc_ordered();
+	barrier();
+	if (c->stamps)
+		me->longest_wait = max_of(me->longest_wait, now - before);
+	inside(c, me, before, now);
+	if (c->stamps)
+		guarded.stamp = rdtsc_ordered();
+	c->v->unlock();
+}
+
+/* Whoever is done calls the others out of the queue when they do not come: a lost hand-off ends in a
+ * failed check, not in a machine that stands. */
+static void see_them_out(const struct contest *c)
+{
+	u64 start = rdtsc_ordered();
+	u64 grace = tsc_from_us(200000);
+
+	for (unsigned i = 0; i < c->n; i++) {
+		while (!__atomic_load_n(&contestants[i].done, __ATOMIC_ACQUIRE)) {
+			if (rdtsc_ordered() - start > grace && contestants[i].percpu)
+				WRITE_ONCE(contestants[i].percpu->need_resched, 2);
+			if (rdtsc_ordered() - start > 2 * grace)
+				return;
+			cpu_relax();
+		}
+	}
+}
+
+struct ticket_of_admission {
+	struct contest *c;
+	unsigned place;
+};
+static struct ticket_of_admission *tickets;
+
+static void compete(void *arg)
+{
+	struct ticket_of_admission *t = arg;
+	struct contest *c = t->c;
+	struct contestant *me = &contestants[t->place];
+	unsigned long flags = platform_irq_save();
+	u64 now, end;
+
+	me->percpu = this_cpu();
+	me->percpu->need_resched = 0;
+	if (cpu_barrier_wait(&gate, tsc_from_us(500000))) {
+		me->started = 1;
+		me->first = now = rdtsc_ordered();
+		end = now + c->window;
+		while ((s64)(end - now) > 0) {
+			turn(c, me, now);
+			if (c->gap)
+				tsc_spin(c->gap);
+			now = rdtsc_ordered();
+		}
+		me->last = now;
+	}
+	__atomic_store_n(&me->done, 1, __ATOMIC_RELEASE);
+	see_them_out(c);
+	platform_irq_restore(flags);
+}
+
+/* -------------------------------------------------------------------- all of them */
+
+static void spread_of(struct contest *c)
+{
+	u64 mean = c->acquired / c->n, squares = 0;
+
+	for (unsigned i = 0; i < c->n; i++) {
+		s64 d = (s64)(contestants[i].acquired - mean);
+
+		squares += (u64)(d * d);
+	}
+	c->deviation = mean ? isqrt(squares / c->n) * 1000 / mean : 0;
+}
+
+static void gather_one(struct contest *c, struct contestant *p)
+{
+	c->acquired += p->acquired;
+	c->aborted += p->aborted;
+	c->intruders += p->intruders;
+	c->least = min_of(c->least, p->acquired);
+	c->most = max_of(c->most, p->acquired);
+	c->longest_wait = max_of(c->longest_wait, p->longest_wait);
+	c->absent += !p->started || !p->done;
+	c->called += p->percpu && p->percpu->need_resched == 2;
+	for (unsigned s = 0; s < min_of(p->handoffs, (u64)CONTEST_SAMPLES); s++)
+		c->handoff[c->handoffs++] = p->handoff[s];
+}
+
+static void gather(struct contest *c)
+{
+	u64 first = ~0ull, last_first = 0, first_last = ~0ull, last = 0;
+
+	c->handoff = handoff_pool;
+	c->least = ~0ull;
+	for (unsigned i = 0; i < c->n; i++) {
+		struct contestant *p = &contestants[i];
+
+		gather_one(c, p);
+		first = min_of(first, p->first);
+		last_first = max_of(last_first, p->first);
+		first_last = min_of(first_last, p->last);
+		last = max_of(last, p->last);
+		if (p->percpu)
+			p->percpu->need_resched = 0;
+		injected_preempted[c->cpus[i]] = 0;
+	}
+	c->ticks = last - first;
+	c->together = first_last > last_first && last > first
+			      ? (first_last - last_first) * 1000 / (last - first)
+			      : 0;
+	c->miscounted = (s64)(guarded.counter - c->acquired);
+	spread_of(c);
+}
+
+static bool dirty(const struct contest *c)
+{
+	if (!c->v->idle())
+		return true;
+	for (unsigned i = 0; i < c->n && c->v->node_idle; i++) {
+		if (!c->v->node_idle(c->cpus[i]))
+			return true;
+	}
+	return false;
+}
+
+int contest_run(struct contest *c)
+{
+	unsigned self = smp_processor_id(), place = c->n;
+	u32 ms = (u32)(tsc_to_ns(c->window) / 1000000) + 2000;
+
+	if (!tickets)
+		tickets = platform_alloc(platform_cpus() * sizeof(*tickets));
+	if (!tickets || !contestants)
+		return -ENOMEM;
+	memset(&guarded, 0, sizeof(guarded));
+	gate = (struct cpu_barrier){.n = c->n};
+	for (unsigned i = 0; i < c->n; i++) {
+		memset(&contestants[i], 0, sizeof(contestants[i]));
+		contestants[i].number = i + 1;
+		contestants[i].seed = 0x9e3779b9u * (i + 1);
+		tickets[i] = (struct ticket_of_admission){c, i};
+		if (c->cpus[i] == self)
+			place = i;
+	}
+	for (unsigned i = 0; i < c->n; i++) {
+		if (i != place)
+			platform_post(c->cpus[i], compete, &tickets[i]);
+	}
+	if (place < c->n)
+		compete(&tickets[place]);
+	for (unsigned i = 0; i < c->n; i++) {
+		if (i != place)
+			platform_wait(c->cpus[i], ms);
+	}
+	gather(c);
+	c->left_dirty = dirty(c);
+	return c->absent ? -ENODEV : 0;
+}
+
+bool contest_clean(const struct contest *c, char *why, size_t len)
+{
+	if (c->intruders)
+		mc_snprintf(why, len, "%s: two holders at once, %llu times", c->v->name,
+			    (unsigned long long)c->intruders);
+	else if (c->miscounted)
+		mc_snprintf(why, len, "%s: the counter is off by %lld after %llu acquisitions",
+			    c->v->name, (long long)c->miscounted, (unsigned long long)c->acquired);
+	else if (c->called)
+		mc_snprintf(why, len, "%s: %u waiters got no hand-off and had to be called out",
+			    c->v->name, c->called);
+	else if (c->absent)
+		mc_snprintf(why, len, "%s: %u of %u processors did not take part", c->v->name,
+			    c->absent, c->n);
+	else if (c->left_dirty)
+		mc_snprintf(why, len, "%s: the tail or a node is not idle afterwards", c->v->name);
+	else
+		return true;
+	return false;
+}
+
+/* -------------------------------------------------------------------- the physical limit */
+
+#define PING_ROUNDS 64
+
+static struct {
+	s32 ball;
+	unsigned samples;
+	bool lost;
+} ping __aligned(CACHE_LINE);
+
+/* The loop of the locks: read once, compare, again. Bounded by count: reading time in it would be
+ * measured too. */
+static __always_inline bool await(s32 want)
+{
+	for (u32 i = 0; i < 1u << 24; i++) {
+		if (osq_read(ping.ball) == want)
+			return true;
+	}
+	return false;
+}
+
+static void pong(void *arg)
+{
+	unsigned long flags = platform_irq_save();
+
+	for (s32 i = 0; i < (s32)(ping.samples * PING_ROUNDS); i++) {
+		if (!await(2 * i + 1))
+			break;
+		osq_write(ping.ball, 2 * i + 2);
+	}
+	platform_irq_restore(flags);
+}
+
+struct pinging {
+	u64 *samples;
+	unsigned taken;
+};
+
+static void do_ping(void *arg)
+{
+	struct pinging *p = arg;
+	unsigned long flags = platform_irq_save();
+	s32 i = 0;
+
+	for (unsigned s = 0; s < ping.samples; s++) {
+		u64 start = tsc_begin();
+
+		for (unsigned r = 0; r < PING_ROUNDS; r++, i++) {
+			osq_write(ping.ball, 2 * i + 1);
+			if (!await(2 * i + 2)) {
+				platform_irq_restore(flags);
+				return;
+			}
+		}
+		p->samples[p->taken++] = (tsc_end() - start) / (2 * PING_ROUNDS);
+	}
+	platform_irq_restore(flags);
+}
+
+unsigned line_transfer(unsigned a, unsigned b, u64 *samples, unsigned count)
+{
+	struct pinging p = {samples, 0};
+	unsigned self = smp_processor_id();
+
+	if (b == self) {
+		b = a;
+		a = self;
+	}
+	ping.ball = 0;
+	ping.samples = count;
+	if (b == self || platform_post(b, pong, NULL))
+		return 0;
+	on_cpu(a, do_ping, &p, 3000);
+	platform_wait(b, 3000);
+	return p.taken;
+}

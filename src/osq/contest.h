@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Contests: N processors at one lock for a fixed window, started through a barrier, each counting
+ * for itself. What the lock guards is a plain counter and the number of the holder, so a lock that
+ * does not exclude shows at once. Every wait has a bound: waiters of osq forms are called out of the
+ * queue when a contest does not end, others are given up by the platform.
+ */
+#ifndef MCSPIN_OSQ_CONTEST_H
+#define MCSPIN_OSQ_CONTEST_H
+
+#include "osq.h"
+
+#define CONTEST_SAMPLES 64 /* hand-offs kept by each processor, a power of two */
+
+struct contest {
+	const struct lock_variant *v;
+	const u16 *cpus; /* who takes part; the caller's own number may be among them */
+	unsigned n;
+	u64 window;	 /* ticks */
+	u64 hold, gap;	 /* ticks inside and outside the lock, each turn */
+	u32 leave;	 /* in one of `leave` turns the holder tells another to leave; 0: never */
+	bool stamps;	 /* measure hand-offs and waits */
+
+	/* Results. */
+	u64 acquired, aborted;
+	u64 least, most;    /* acquisitions of one processor */
+	u64 deviation;	    /* standard deviation of them over their mean, in 1/1000 */
+	u64 together;	    /* share of the window with all present, in 1/1000 */
+	u64 ticks;	    /* from the first start to the last end */
+	u64 longest_wait;   /* ticks in one lock(), with `stamps` */
+	u64 intruders;	    /* somebody else was inside */
+	s64 miscounted;	    /* counter against the sum of acquisitions */
+	unsigned absent;    /* did not start or did not come back */
+	unsigned called;    /* had to be called out of the queue at the end */
+	bool left_dirty;    /* tail or a node not idle afterwards */
+	u64 *handoff;	    /* `handoffs` samples of ticks, in contest_memory */
+	unsigned handoffs;
+};
+
+/* Memory for all processors, once. -ENOMEM. */
+int contest_init(void);
+/* Run one. 0, or -ENODEV when not all could be started. */
+int contest_run(struct contest *c);
+/* No violation of any kind: else `why` gets a clause. */
+bool contest_clean(const struct contest *c, char *why, size_t len);
+/* The first `want` usable processors, beginning with the caller's; returns how many. */
+unsigned contest_cpus(u16 *cpus, unsigned want);
+
+/* Integer square root. */
+u64 isqrt(u64 x);
+/*
+ * Half a round trip of one line between two processors, in ticks: a ping-pong through the same
+ * polling loop as the locks', no PAUSE in it. `samples` of `count` readings; returns how many were
+ * taken. The physical limit of a hand-off.
+ */
+unsigned line_transfer(unsigned a, unsigned b, u64 *samples, unsigned count);
+
+#endif
