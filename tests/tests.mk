@@ -8,6 +8,7 @@ HOST_C	:= $(wildcard tests/host/platform*.c)
 HOST_O	:= $(HOST_C:%.c=$(BUILD)/host/%.o)
 UNIT_C	:= $(wildcard tests/host/test_*.c)
 UNITS	:= $(UNIT_C:tests/host/%.c=$(BUILD)/host/%)
+LDLIBS_test_alternative := -Wl,--wrap=platform_text_read
 
 $(BUILD)/host/%.o: %.c | $(BUILD)/.need-host
 	@mkdir -p $(@D)

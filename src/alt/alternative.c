@@ -50,7 +50,7 @@ void alt_fill_nops(u8 *buf, size_t len)
 		return;
 	}
 	memset(buf, INT3, len);
-	if (len - 2 <= 127) {
+	if (len < 128) {
 		buf[0] = JMP8;
 		buf[1] = (u8)(len - 2);
 	} else {
@@ -299,7 +299,8 @@ static int take_entry(struct alt_plan *p, const struct alt_instr *a)
 		return direct_call(p, a);
 	memset(p->after, 0x90, p->len);
 	memcpy(p->after, entry_repl(a), a->replacementlen);
-	if (!whole_instructions(p->after, p->len))
+	/* Without the padding, which could complete the last one. */
+	if (!whole_instructions(entry_repl(a), a->replacementlen))
 		return refuse(p, -EINVAL, "the replacement holds no whole instructions");
 	err = alt_relocate(p->after, a->replacementlen, entry_repl(a), p->addr);
 	if (err)
@@ -407,7 +408,7 @@ static bool first_of_address(const struct alt_instr *a)
 	return true;
 }
 
-static void plan_lock(struct alt_plan *p, u8 *addr, const struct machine *m)
+int alt_decide_lock(struct alt_plan *p, u8 *addr, const struct machine *m)
 {
 	bool up = m->features[X86_FEATURE_UP];
 
@@ -421,7 +422,8 @@ static void plan_lock(struct alt_plan *p, u8 *addr, const struct machine *m)
 	mc_snprintf(p->because, sizeof(p->because), "%sUP (%s)", up ? "" : "no ",
 		    m->because[X86_FEATURE_UP]);
 	if (*addr != 0xf0)
-		refuse(p, -EINVAL, "there is no LOCK prefix");
+		return refuse(p, -EINVAL, "there is no LOCK prefix");
+	return 0;
 }
 
 static int plan_all(const struct machine *m)
@@ -439,7 +441,7 @@ static int plan_all(const struct machine *m)
 				   entry_addr(a), m);
 	}
 	for (const s32 *l = __start___smp_locks; l < __stop___smp_locks; l++)
-		plan_lock(&plans[plan_count++], (u8 *)l + *l, m);
+		alt_decide_lock(&plans[plan_count++], (u8 *)l + *l, m);
 	return 0;
 }
 

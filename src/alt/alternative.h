@@ -204,6 +204,8 @@ struct alt_plan {
  */
 int alt_decide(struct alt_plan *plan, const struct alt_instr *table, const struct alt_instr *end,
 	       u8 *addr, const struct machine *m);
+/* The same for one LOCK prefix of .smp_locks: DS on one processor, LOCK otherwise. */
+int alt_decide_lock(struct alt_plan *plan, u8 *addr, const struct machine *m);
 /* Move `len` bytes of code from `from` to `to`: displacements that leave the code are corrected,
  * far jumps shrunk where the near one reaches. -ERANGE: one no longer reaches. */
 int alt_relocate(u8 *buf, size_t len, const u8 *from, const u8 *to);
