@@ -8,6 +8,14 @@ HOST_C	:= $(wildcard tests/host/platform*.c)
 HOST_O	:= $(HOST_C:%.c=$(BUILD)/host/%.o)
 UNIT_C	:= $(wildcard tests/host/test_*.c)
 UNITS	:= $(UNIT_C:tests/host/%.c=$(BUILD)/host/%)
+# Zydis judges the decoder and every site of the image; the image is what they read.
+LDLIBS_test_insn := -lZydis
+LDLIBS_test_image_sites := -lZydis
+$(BUILD)/host/test_insn $(BUILD)/host/test_image_sites: | $(BUILD)/mcspin.efi
+$(BUILD)/host/tests/host/test_insn.o $(BUILD)/host/tests/host/test_image_sites.o: | $(BUILD)/.need-zydis
+$(BUILD)/.need-zydis: tests/need
+	@mkdir -p $(@D)
+	@tests/need libzydis-dev && touch $@
 LDLIBS_test_alternative := -Wl,--wrap=platform_text_read
 
 $(BUILD)/host/%.o: %.c | $(BUILD)/.need-host

@@ -76,26 +76,46 @@ struct prefixes {
 	u8 rex;
 };
 
+static bool legacy_prefix(struct prefixes *p, u8 b)
+{
+	switch (b) {
+	case 0x66:
+		p->opsize = true;
+		return true;
+	case 0x67:
+		p->addrsize = true;
+		return true;
+	case 0xf3:
+		p->rep = true;
+		return true;
+	case 0xf0:
+		p->lock = true;
+		return true;
+	case 0xf2: /* REPNE, segments */
+	case 0x2e:
+	case 0x36:
+	case 0x3e:
+	case 0x26:
+	case 0x64:
+	case 0x65:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Only a REX right before the opcode counts; an earlier one is ignored by the processor. */
 static u8 read_prefixes(struct cursor *c, struct prefixes *p)
 {
 	u8 b;
 
 	for (b = next(c); !c->overrun; b = next(c)) {
-		if (b == 0x66)
-			p->opsize = true;
-		else if (b == 0x67)
-			p->addrsize = true;
-		else if (b == 0xf3)
-			p->rep = true;
-		else if (b == 0xf0)
-			p->lock = true;
-		else if (b != 0xf2 && b != 0x2e && b != 0x36 && b != 0x3e && b != 0x26 &&
-			 b != 0x64 && b != 0x65)
+		if ((b & 0xf0) == 0x40)
+			p->rex = b;
+		else if (legacy_prefix(p, b))
+			p->rex = 0;
+		else
 			break;
-	}
-	if ((b & 0xf0) == 0x40) {
-		p->rex = b;
-		b = next(c);
 	}
 	return b;
 }
@@ -115,6 +135,8 @@ static u8 vector_props(struct insn *insn, struct cursor *c, u8 lead)
 	if (lead == 0x62)
 		next(c);
 	insn->opcode = next(c);
+	if (lead == 0x62 && (insn->map == 5 || insn->map == 6))
+		return M; /* AVX512-FP16 */
 	if (insn->map == 0 || insn->map > 3)
 		return BAD;
 	if (insn->map == 3)
@@ -122,6 +144,8 @@ static u8 vector_props(struct insn *insn, struct cursor *c, u8 lead)
 	if (insn->map == 1) {
 		if (insn->opcode == 0x77)
 			return lead == 0x62 ? BAD : 0;
+		if (two_byte[insn->opcode] & J32)
+			return BAD; /* Knights Corner's branches */
 		props |= two_byte[insn->opcode] & I8;
 	}
 	return props;
@@ -150,7 +174,8 @@ static void read_modrm(struct insn *insn, struct cursor *c)
 	insn->modrm = next(c);
 	mod = insn->modrm >> 6;
 	rm = insn->modrm & 7;
-	if (mod == 3)
+	/* MOV to and from control and debug registers takes registers whatever mod says. */
+	if (mod == 3 || (insn->map == 1 && !insn->vector && (insn->opcode & 0xfc) == 0x20))
 		return;
 	if (rm == 4) {
 		sib = next(c);
@@ -171,6 +196,14 @@ static void read_immediates(struct insn *insn, struct cursor *c, u8 props, const
 	/* F6 and F7 have an immediate only as TEST. */
 	if (!insn->map && !insn->vector && (insn->opcode & 0xfe) == 0xf6 && !(insn->modrm & 0x30))
 		props |= insn->opcode == 0xf6 ? I8 : IZ;
+	/* XBEGIN is encoded as a move of an immediate, which is its branch displacement. */
+	if (!insn->map && !insn->vector && insn->opcode == 0xc7 && insn->modrm == 0xf8)
+		props = p->opsize && !(p->rex & 8) ? BAD : J32;
+	/* 8F with another reg than 0 is no POP but AMD's XOP, which nothing here uses. */
+	if (!insn->map && !insn->vector && insn->opcode == 0x8f && (insn->modrm & 0x38))
+		props = BAD;
+	if (props & BAD)
+		c->overrun = true;
 	if (props & I8)
 		c->at += 1;
 	if (props & I16)
