@@ -26,12 +26,15 @@ $(BUILD)/host/test_%: $(BUILD)/host/tests/host/test_%.o $(HOST_O) $(CORE_O) link
 # The core as a program: the same suites and benches natively.
 $(BUILD)/host/mcspin-host: $(BUILD)/host/tests/host/main.o $(HOST_O) $(CORE_O) linker/host.lds linker/tables.lds
 	$(CC) $(HOST_LDFLAGS) $(filter %.o,$^) -o $@
+# Every form of a report again from a captured stream: build/host/rebuild LOG [FOLDER].
+$(BUILD)/host/rebuild: $(BUILD)/host/tests/host/rebuild.o $(HOST_O) $(CORE_O) linker/host.lds linker/tables.lds
+	$(CC) $(HOST_LDFLAGS) $(filter %.o,$^) -o $@
 $(BUILD)/.need-host: tests/need
 	@mkdir -p $(@D)
 	@tests/need gcc libc6-dev libcmocka-dev libjsmn-dev && touch $@
 
 .PHONY: host units
-host: $(BUILD)/host/mcspin-host
+host: $(BUILD)/host/mcspin-host $(BUILD)/host/rebuild
 #help make units             the host unit tests only
 units: $(UNITS)
 	@set -e; for u in $(UNITS); do $$u; done

@@ -10,6 +10,7 @@
 #include "../mce/mce.h"
 #include "../osq/osq.h"
 #include "../platform.h"
+#include "../report/compare.h"
 #include "../report/event.h"
 #include "../report/views.h"
 
@@ -267,6 +268,7 @@ enum result run_end(void)
 	enum result result = run_result();
 
 	osq_pv_unregister();
+	compare_with_baseline();
 	tell_done(result);
 	run_save();
 	/* A file that could not be written came to light after the last word: take it back. */
