@@ -320,10 +320,35 @@ static unsigned suites_chosen(void)
 	return n;
 }
 
+static bool bench_chosen(const struct bench *b)
+{
+	/* Naming tests means that no bench was asked for. */
+	if (*options.bench)
+		return glob_list_match(options.bench, b->name);
+	return !*options.test && !*options.suite && !(b->needs & NEED_ASKED);
+}
+
+/* How much there is to do, for those who draw progress. */
+static void tell_plan(void)
+{
+	u32 tests = 0, benches = 0;
+
+	for (unsigned s = 0; s < NR_SUITES; s++)
+		tests += suite_size(s) * options.repeat;
+	for (size_t i = 0; i < bench_count(); i++)
+		benches += bench_chosen(__start_mcspin_benches[i]);
+	event_begin("plan");
+	event_u64("tests", tests);
+	event_u64("benches", benches);
+	event_end();
+}
+
 void run_tests(void)
 {
 	unsigned number = 0;
 	u32 rounds = options.repeat;
+
+	tell_plan();
 
 	ktap_line("1..%u", suites_chosen() * rounds);
 	if (!suites_chosen()) {
@@ -343,14 +368,6 @@ void run_tests(void)
 }
 
 /* -------------------------------------------------------------------- benches */
-
-static bool bench_chosen(const struct bench *b)
-{
-	/* Naming tests means that no bench was asked for. */
-	if (*options.bench)
-		return glob_list_match(options.bench, b->name);
-	return !*options.test && !*options.suite && !(b->needs & NEED_ASKED);
-}
 
 static u32 weight_left; /* of the benches not yet run, the running one included */
 static u64 benches_end; /* TSC */
