@@ -173,7 +173,8 @@ void files_start(void)
 	}
 	h = open(root, "mcspin", CREATE, EFI_FILE_DIRECTORY, &status);
 	if (!h) {
-		log_error = error_of(status);
+		/* iPXE's volume answers "not found" to whoever creates: it cannot be written. */
+		log_error = status == EFI_NOT_FOUND ? -EROFS : error_of(status);
 		return;
 	}
 	close(h);

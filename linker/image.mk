@@ -60,3 +60,25 @@ $(BUILD)/.need-image: tests/need
 .PHONY: image
 #help make image             build/mcspin.img, to dd onto a stick
 image: $(BUILD)/mcspin.img
+
+# Read-only, for a BMC's virtual CD drive or a burned disc; also boots from a stick.
+$(BUILD)/mcspin.iso: $(BUILD)/mcspin.efi linker/mcspin.cfg linker/iso.sh | $(BUILD)/.need-iso
+	linker/iso.sh $(BUILD)/mcspin.efi linker/mcspin.cfg $@
+$(BUILD)/.need-iso: tests/need
+	@mkdir -p $(@D)
+	@tests/need mtools xorriso && touch $@
+
+.PHONY: iso sign
+#help make iso               build/mcspin.iso, hybrid: boots from a CD and from a stick
+iso: $(BUILD)/mcspin.iso
+
+#help make sign KEY= CERT=   build/mcspin.signed.efi and build/mcspin.signed.img, for Secure Boot
+sign: $(BUILD)/mcspin.img | $(BUILD)/.need-sign
+	@test -n "$(KEY)" -a -n "$(CERT)" || { echo "make sign KEY=file.key CERT=file.pem"; exit 1; }
+	sbsign --key '$(KEY)' --cert '$(CERT)' --output $(BUILD)/mcspin.signed.efi $(BUILD)/mcspin.efi
+	sbverify --cert '$(CERT)' $(BUILD)/mcspin.signed.efi
+	cp --sparse=always $(BUILD)/mcspin.img $(BUILD)/mcspin.signed.img
+	mcopy -o -i $(BUILD)/mcspin.signed.img@@1M $(BUILD)/mcspin.signed.efi ::/EFI/BOOT/BOOTX64.EFI
+$(BUILD)/.need-sign: tests/need
+	@mkdir -p $(@D)
+	@tests/need sbsigntool mtools && touch $@

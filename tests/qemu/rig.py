@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
 OVMF = Path("/usr/share/OVMF")
+STOP = object()      # what `watch` returns to pull the plug
 PASS, FAIL = 33, 35  # (v << 1) | 1 of the values that exit=qemu writes
 ESP = "@@1M"         # where linker/image.mk puts the partition
 
@@ -28,7 +29,7 @@ class Run:
     def __init__(self, folder):
         self.folder = Path(folder)
         self.lines, self.events = [], []
-        self.code, self.seconds, self.timed_out = None, 0.0, False
+        self.code, self.seconds, self.timed_out, self.stopped = None, 0.0, False, False
 
     def take(self, line):
         self.lines.append(line)
@@ -76,10 +77,15 @@ def words(cfg):
 
 def make_disk(path, options, image=None):
     """A copy of the stick with these words in its mcspin.cfg."""
-    shutil.copyfile(image or BUILD / "mcspin.img", path)
+    copy(image or BUILD / "mcspin.img", path)
     cfg = path.with_suffix(".cfg")
     cfg.write_text(words(options) + "\n")
     mtool("mcopy", "-o", "-i", f"{path}{ESP}", str(cfg), "::/EFI/BOOT/mcspin.cfg")
+
+
+def copy(source, path):
+    """A copy that keeps the holes: of 64 MiB one is in use."""
+    subprocess.run(["cp", "--sparse=always", str(source), str(path)], check=True)
 
 
 def mtool(*command, check=True):
@@ -99,22 +105,36 @@ def fetch(disk, folder, run_id=None):
     return [p.name for p in folder.iterdir()]
 
 
-def command_line(folder, disk, cpu, smp, memory, extra, drive, code="OVMF_CODE_4M.fd",
-                 variables="OVMF_VARS_4M.fd"):
+# How a medium is attached. The firmware tries whatever is there.
+MEDIA = {
+    "sata": ["-device", "ide-hd,drive=medium"],
+    "usb": ["-device", "qemu-xhci", "-device", "usb-storage,drive=medium,removable=on"],
+    "nvme": ["-device", "nvme,drive=medium,serial=mcspin"],
+    "cd": ["-device", "ide-cd,drive=medium"],
+}
+
+
+def command_line(folder, disk, cpu, smp, memory, extra, drive, read_only=False, serial=True,
+                 machine="q35,accel=tcg", code="OVMF_CODE_4M.fd", variables="OVMF_VARS_4M.fd"):
     shutil.copyfile(OVMF / variables, folder / "vars.fd")
-    line = ["qemu-system-x86_64", "-machine", "q35,accel=tcg", "-cpu", cpu, "-smp", str(smp),
-            "-m", memory, "-display", "none", "-no-reboot", "-net", "none",
+    line = ["qemu-system-x86_64", "-machine", machine, "-cpu", cpu, "-smp", str(smp),
+            "-m", memory, "-display", "none", "-no-reboot",
             "-drive", f"if=pflash,format=raw,unit=0,readonly=on,file={OVMF / code}",
             "-drive", f"if=pflash,format=raw,unit=1,file={folder / 'vars.fd'}",
-            "-serial", f"file:{folder / 'serial.log'}",
+            "-serial", f"file:{folder / 'serial.log'}" if serial else "none",
             "-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]
+    if "-netdev" not in extra:
+        line += ["-net", "none"]
     if drive:
-        line += ["-drive", f"format=raw,file={disk}"]
+        medium = "sata" if drive is True else drive
+        mode = "on" if read_only or medium == "cd" else "off"
+        line += ["-drive", f"if=none,id=medium,format=raw,file={disk},readonly={mode}"]
+        line += MEDIA[medium]
     return line + list(extra)
 
 
 def follow(run, process, serial, timeout, watch):
-    """Hand over each line as it comes; stop QEMU when the time is up."""
+    """Hand over each line as it comes; stop QEMU when the time is up or `watch` returns STOP."""
     start, rest = time.monotonic(), b""
     with open(serial, "rb") as stream:
         while True:
@@ -124,8 +144,9 @@ def follow(run, process, serial, timeout, watch):
             for raw in whole:
                 line = raw.decode("utf-8", "replace").rstrip("\r")
                 event = run.take(line)
-                if watch:
-                    watch(line, event)
+                if watch and not run.stopped and watch(line, event) is STOP:
+                    run.stopped = True
+                    process.kill()
             if ended:
                 break
             if time.monotonic() - start > timeout:
@@ -137,7 +158,8 @@ def follow(run, process, serial, timeout, watch):
 
 def boot(folder, options="", cpu="Cascadelake-Server", smp=2, memory="512M", extra=(), timeout=120,
          watch=None, image=None, disk=None, drive=True, **firmware):
-    """One run from power-on to its end. `watch(line, event)` is called for each serial line."""
+    """One run from power-on to its end. `watch(line, event)` is called for each serial line and
+    pulls the plug by returning STOP; `firmware` goes to command_line()."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     run = Run(folder)
@@ -155,5 +177,6 @@ def boot(folder, options="", cpu="Cascadelake-Server", smp=2, memory="512M", ext
             if process.poll() is None:
                 process.kill()
                 process.wait()
-    fetch(disk, folder, run.of("run")[-1]["id"] if run.of("run") else None)
+    if drive and firmware.get("read_only") is None and drive != "cd":
+        fetch(disk, folder, run.of("run")[-1]["id"] if run.of("run") else None)
     return run
