@@ -64,14 +64,22 @@ static void load_regs(struct pt_regs *r, const greg_t *g)
 	};
 }
 
-/* What a fix-up may have changed. */
+/* All of them: a fix-up changes few, a test's hook whichever it likes. */
 static void store_regs(greg_t *g, const struct pt_regs *r)
 {
-	g[REG_RIP] = (greg_t)r->ip;
-	g[REG_RAX] = (greg_t)r->ax;
-	g[REG_RCX] = (greg_t)r->cx;
-	g[REG_RSP] = (greg_t)r->sp;
-	g[REG_EFL] = (greg_t)r->flags;
+	const struct {
+		int index;
+		u64 value;
+	} regs[] = {
+		{REG_R8, r->r8},   {REG_R9, r->r9},   {REG_R10, r->r10}, {REG_R11, r->r11},
+		{REG_R12, r->r12}, {REG_R13, r->r13}, {REG_R14, r->r14}, {REG_R15, r->r15},
+		{REG_RAX, r->ax},  {REG_RBX, r->bx},  {REG_RCX, r->cx},	 {REG_RDX, r->dx},
+		{REG_RSI, r->si},  {REG_RDI, r->di},  {REG_RBP, r->bp},	 {REG_RSP, r->sp},
+		{REG_RIP, r->ip},  {REG_EFL, r->flags},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(regs); i++)
+		g[regs[i].index] = (greg_t)regs[i].value;
 }
 
 static void on_signal(int sig, siginfo_t *info, void *context)
