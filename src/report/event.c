@@ -69,8 +69,8 @@ static void put_raw(const char *text)
 		put(*text++);
 }
 
-/* Length of the valid UTF-8 sequence at `s`, or 0. Overlong forms and surrogates are not valid. */
-static unsigned utf8_length(const u8 *s)
+/* Overlong forms and surrogates are not valid. */
+unsigned utf8_length(const u8 *s)
 {
 	unsigned n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
 	u32 low[] = {0, 0, 0x80, 0x800, 0x10000};

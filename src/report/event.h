@@ -55,6 +55,9 @@ const char *event_log(size_t *len);
 void event_finding(const char *name, const char *text, bool has_ratio, s64 ratio,
 		   unsigned decimals, const char *const *evidence);
 
+/* Length of the valid UTF-8 sequence of two bytes or more at `s`, or 0. */
+unsigned utf8_length(const u8 *s);
+
 /* Formatting without a C library: %s %c %d %i %u %x %X %p %% with l, ll, z, width, 0, -, and .N
  * for strings. Returns the length it would have had. Debian's C libraries are built with a red
  * zone and SSE, neither of which survives a firmware interrupt on the same stack. */

@@ -28,6 +28,27 @@ static bool is_kind(const struct stream_event *e, const char *kind)
 	return !kind[e->kind_len];
 }
 
+/* jsmn takes any byte between two quotes; the forms must not. */
+static bool clean(const char *at, const char *end)
+{
+	while (at < end) {
+		u8 c = *at;
+		unsigned n = c < 0x80 ? 1 : 0;
+		u8 tail[4] = {0};
+
+		if (c < 0x20 || c == 0x7f)
+			return false;
+		if (!n) {
+			memcpy(tail, at, min_of(end - at, (s64)sizeof(tail)));
+			n = utf8_length(tail);
+		}
+		if (!n)
+			return false;
+		at += n;
+	}
+	return true;
+}
+
 static void take_line(struct stream *s, const char *line, const char *end)
 {
 	const char *at = find_event(line, end);
@@ -40,7 +61,7 @@ static void take_line(struct stream *s, const char *line, const char *end)
 	while (end > at && end[-1] <= ' ')
 		end--;
 	e.len = end - at;
-	if (!json_parse(&s->doc, at, e.len))
+	if (!clean(at, end) || !json_parse(&s->doc, at, e.len))
 		return;
 	kind = json_get(&s->doc, 0, "event");
 	if (kind == JSON_NONE)
