@@ -2,12 +2,16 @@
 #include "bench.h"
 #include "tsc.h"
 #include "../cpu/features.h"
+#include "../mce/mce.h"
 #include "../platform.h"
 #include "../report/event.h"
 #include "../run/options.h"
 #include "../run/run.h"
 
-#define MSR_SMI_COUNT 0x34 /* Intel, Nehalem and later */
+/* Intel SDM vol. 4, table 2-2 and later; AMD has the latter two as well. */
+#define MSR_SMI_COUNT	0x34
+#define MSR_IA32_MPERF	0xe7
+#define MSR_IA32_APERF	0xe8
 #define MIN_ROUNDS    11
 #define TARGET_US     20 /* of one timed call */
 #define ICOUNT_N      4
@@ -38,14 +42,57 @@ static void nothing(void *ctx, unsigned n)
 {
 }
 
-static u64 smi_count(void)
-{
-	u64 value;
+/* -------------------------------------------------------------------- what disturbs */
 
-	if (boot_cpu_data.vendor != VENDOR_INTEL || boot_cpu_data.hv != HV_NONE)
-		return 0;
-	return platform_rdmsr(MSR_SMI_COUNT, &value) ? 0 : (u32)value;
+/* What can hit a sample from outside, read before and after it. */
+struct weather {
+	u64 smi, aperf, mperf;
+};
+
+static bool bare_metal(void)
+{
+	return platform_ring0() && boot_cpu_data.hv == HV_NONE;
 }
+
+static void look(struct weather *w)
+{
+	*w = (struct weather){0};
+	if (!bare_metal())
+		return;
+	if (boot_cpu_data.vendor == VENDOR_INTEL && platform_rdmsr(MSR_SMI_COUNT, &w->smi))
+		w->smi = 0;
+	if (!boot_cpu_has(X86_FEATURE_APERFMPERF))
+		return;
+	if (platform_rdmsr(MSR_IA32_MPERF, &w->mperf) || platform_rdmsr(MSR_IA32_APERF, &w->aperf))
+		w->mperf = w->aperf = 0;
+}
+
+/* Core cycles for each 1000 reference cycles between two looks; 0: not known. */
+static u32 clock_between(const struct weather *a, const struct weather *b)
+{
+	u64 reference = b->mperf - a->mperf;
+
+	if (!a->mperf || !reference || b->aperf - a->aperf > ~0ull / 1000)
+		return 0;
+	return (u32)((b->aperf - a->aperf) * 1000 / reference);
+}
+
+/* Which banks hold something: one bit each. A new one means that a machine check was logged. */
+static u64 banks_in_use(void)
+{
+	u64 cap, status, mask = 0;
+
+	if (!platform_ring0() || !boot_cpu_has(X86_FEATURE_MCA) ||
+	    platform_rdmsr(MSR_IA32_MCG_CAP, &cap))
+		return 0;
+	for (unsigned bank = 0; bank < min_of(MCG_BANKCNT(cap), 64u); bank++) {
+		if (!platform_rdmsr(MSR_IA32_MCx_STATUS(bank), &status) && (status & MCI_STATUS_VAL))
+			mask |= 1ull << bank;
+	}
+	return mask;
+}
+
+/* -------------------------------------------------------------------- sampling */
 
 /* So many operations that one timed call takes about TARGET_US. */
 static unsigned choose_n(const struct bench_case *c)
@@ -103,10 +150,34 @@ static unsigned max_rounds(void)
 	return boot_cpu_data.emulated ? 5 : 201;
 }
 
+static void take_sample(struct bench_case *c, const struct session *s, unsigned n)
+{
+	struct weather before, after;
+	u64 value;
+
+	look(&before);
+	value = sample(c, s, n);
+	look(&after);
+	stats_add(c->stats, value, before.smi != after.smi ? STATS_MARK_SMI : 0);
+	stats_clock(c->stats, clock_between(&before, &after));
+}
+
+/* A machine check is known for a whole round only: every sample of it is marked. */
+static void mark_round(struct bench_case *cases, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		struct stats *stats = cases[i].stats;
+
+		if (stats->count)
+			stats->mark[stats->count - 1] |= STATS_MARK_MCE;
+	}
+}
+
 static void take_rounds(struct bench_case *cases, unsigned count, struct session *s, u64 budget)
 {
 	unsigned least = min_of(max_rounds(), MIN_ROUNDS);
 	u64 start = rdtsc_ordered();
+	u64 banks = banks_in_use();
 
 	for (unsigned round = 0; round < max_rounds(); round++) {
 		if (round >= least && rdtsc_ordered() - start > budget)
@@ -114,11 +185,12 @@ static void take_rounds(struct bench_case *cases, unsigned count, struct session
 		/* Rotate the order, so that no case always follows the same one. */
 		for (unsigned i = 0; i < count; i++) {
 			unsigned at = (i + round) % count;
-			u64 smi = smi_count();
-			u64 value = sample(&cases[at], s, s->n[at]);
 
-			stats_add(cases[at].stats, value,
-				  smi_count() != smi ? STATS_MARK_SMI : 0);
+			take_sample(&cases[at], s, s->n[at]);
+		}
+		if (banks_in_use() != banks) {
+			banks = banks_in_use();
+			mark_round(cases, count);
 		}
 	}
 }
@@ -160,6 +232,8 @@ static void emit(const struct bench *b, const char *variant, const struct bench_
 	event_fixed("ci_high", (s64)s->ci_high, 3);
 	event_fixed("noise", (s64)s->noise, 3);
 	event_u64("disturbed", s->disturbed);
+	if (s->clock_median) /* ticks become core cycles by this */
+		event_fixed("core_per_reference", s->clock_median, 3);
 	if (unit[0] == 't' || unit[0] == 'i')
 		emit_rate(params, unit, s);
 	event_end();
@@ -183,6 +257,7 @@ void bench_run(const struct bench *b, struct bench_case *cases, unsigned count)
 	warm_up(cases, count, &session);
 	take_rounds(cases, count, &session, budget);
 	for (unsigned i = 0; i < count; i++) {
+		stats_mark_clock(cases[i].stats);
 		stats_finish(cases[i].stats);
 		emit(b, cases[i].variant, cases[i].params, bench_unit(), cases[i].stats);
 	}

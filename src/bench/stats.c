@@ -68,6 +68,34 @@ static u64 isqrt(u64 n)
 	return root;
 }
 
+void stats_clock(struct stats *s, u32 permille)
+{
+	if (s->count)
+		s->clock[s->count - 1] = (u16)min_of(permille, 65535u);
+}
+
+void stats_mark_clock(struct stats *s)
+{
+	u64 sorted[STATS_MAX_SAMPLES];
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < s->count; i++) {
+		if (s->clock[i])
+			sorted[n++] = s->clock[i];
+	}
+	if (!n)
+		return;
+	stats_sort(sorted, n);
+	s->clock_median = (u32)stats_percentile(sorted, n, 500);
+	for (unsigned i = 0; i < s->count; i++) {
+		u32 off = s->clock[i] > s->clock_median ? s->clock[i] - s->clock_median
+							: s->clock_median - s->clock[i];
+
+		if (s->clock[i] && off * 50 > s->clock_median)
+			s->mark[i] |= STATS_MARK_FREQ;
+	}
+}
+
 /* Ranks n/2 ± 1.96 sqrt(n)/2 bound the median with 95 % confidence, whatever the distribution. */
 static void median_interval(struct stats *s, const u64 *sorted)
 {

@@ -21,6 +21,8 @@ struct stats {
 			      * interval, or how far the median drifted between the halves */
 	u64 raw[STATS_MAX_SAMPLES];
 	u8 mark[STATS_MAX_SAMPLES]; /* not 0: disturbed, why */
+	u16 clock[STATS_MAX_SAMPLES]; /* core clock over reference clock, in 1/1000; 0: not known */
+	u32 clock_median;
 	unsigned count;		    /* of raw */
 };
 
@@ -31,6 +33,10 @@ struct stats {
 void stats_reset(struct stats *s);
 /* Beyond STATS_MAX_SAMPLES a sample is dropped; returns false then. */
 bool stats_add(struct stats *s, u64 value_milli, u8 mark);
+/* The clock ratio of the sample added last. */
+void stats_clock(struct stats *s, u32 permille);
+/* Mark samples whose clock ratio is more than 2 % off the median one. Before stats_finish(). */
+void stats_mark_clock(struct stats *s);
 /* Fill the summary from raw. With no undisturbed sample all values are 0 and samples is 0. */
 void stats_finish(struct stats *s);
 /* Sorts in place; deterministic. */

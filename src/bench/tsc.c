@@ -12,7 +12,6 @@ struct tsc_info tsc_info;
 #define HZ_MIN	      100000000ull /* outside of these a reading is not credible */
 #define HZ_MAX	      10000000000ull
 #define WINDOW_US     10000 /* of one calibration reading */
-#define MAX_SOURCES   8
 #define SKEW_ROUNDS   64
 
 u64 rdtsc_ordered(void)
@@ -72,32 +71,53 @@ void tsc_spin(u64 ticks)
 
 /* -------------------------------------------------------------------- frequency */
 
-struct source {
-	const char *name;
-	u64 hz;
+/* One reading of the timer and the TSC as close together as a few tries allow: an interrupt taken
+ * by the host, or a slow bus, between the two would go into the frequency. */
+struct reading {
+	u64 timer, tsc;
 };
 
-/* Ticks of the timer in about WINDOW_US, and of the TSC meanwhile; 0 when the timer stands. */
+static struct reading read_both(const struct ref_timer *t)
+{
+	struct reading best = {0};
+	u64 least = ~0ull;
+
+	for (unsigned i = 0; i < 4; i++) {
+		u64 before = rdtsc_ordered();
+		u64 timer = t->read(t);
+		u64 gap = rdtsc_ordered() - before;
+
+		if (gap < least) {
+			least = gap;
+			best = (struct reading){timer, before + gap / 2};
+		}
+	}
+	return best;
+}
+
+/* TSC frequency by one window of the timer; 0 when the timer stands. */
 static u64 measure_once(const struct ref_timer *t)
 {
 	u64 mask = t->bits >= 64 ? ~0ull : (1ull << t->bits) - 1;
 	u64 want = t->hz * WINDOW_US / 1000000;
 	unsigned long flags = platform_irq_save();
-	u64 start = t->read(t) & mask;
-	u64 tsc_start = rdtsc_ordered();
-	u64 gone = 0, tsc = 0;
+	struct reading start = read_both(t), end = start;
+	u64 gone = 0;
 
 	/* An iteration costs at least tens of nanoseconds: a timer that stands ends this soon. */
-	for (unsigned i = 0; gone < want && i < 4000000; i++) {
-		gone = ((t->read(t) & mask) - start) & mask;
-		tsc = rdtsc_ordered();
-		if (tsc - tsc_start > 500000000 && !gone)
+	for (unsigned i = 0; gone < want && i < 1000000; i++) {
+		end = read_both(t);
+		gone = (end.timer - start.timer) & mask;
+		if (end.tsc - start.tsc > 500000000 && !gone)
 			break;
 	}
 	platform_irq_restore(flags);
 	if (gone < want)
 		return 0;
-	return mul_div(tsc - tsc_start, t->hz, gone);
+	/* No 128-bit division here: the window is short, so 64 bits hold the product. */
+	if (end.tsc - start.tsc > ~0ull / t->hz)
+		return (end.tsc - start.tsc) / gone * t->hz;
+	return (end.tsc - start.tsc) * t->hz / gone;
 }
 
 static u64 median3(u64 a, u64 b, u64 c)
@@ -105,40 +125,42 @@ static u64 median3(u64 a, u64 b, u64 c)
 	return max_of(min_of(a, b), min_of(max_of(a, b), c));
 }
 
-static bool credible(const struct source *s)
+static void add_source(const char *name, u64 hz)
 {
-	if (s->hz >= HZ_MIN && s->hz <= HZ_MAX)
-		return true;
-	if (s->hz)
-		event_warn("TSC frequency by %s is not credible: %llu Hz, discarded", s->name,
-			   (unsigned long long)s->hz);
-	return false;
+	struct tsc_source *s = &tsc_info.sources[tsc_info.source_count];
+
+	if (tsc_info.source_count == ARRAY_SIZE(tsc_info.sources))
+		return;
+	*s = (struct tsc_source){name, hz, hz >= HZ_MIN && hz <= HZ_MAX};
+	tsc_info.source_count++;
+	if (!s->credible)
+		event_warn(hz ? "TSC frequency by %s is not credible: %llu Hz, discarded"
+			      : "TSC frequency by %s: the timer stands still (%llu Hz), discarded",
+			   name, (unsigned long long)hz);
 }
 
-static unsigned from_cpuid(struct source *out)
+/* Leaves are asked only below the maximum leaf: cpuid_read() answers false above it. */
+static void ask_cpuid(void)
 {
 	struct cpuid_regs r;
-	unsigned n = 0;
 
 	/* Intel SDM, leaf 15h: crystal ECX times EBX / EAX; ECX may be 0 (unknown). */
 	if (cpuid_read(&cpu_source_live, 0x15, 0, &r) && r.eax && r.ebx && r.ecx)
-		out[n++] = (struct source){"cpuid-15h", (u64)r.ecx * r.ebx / r.eax};
+		add_source("cpuid-15h", (u64)r.ecx * r.ebx / r.eax);
 	/* Hypervisors' timing leaf: kHz in EAX. */
 	if (boot_cpu_data.hv_base == 0x40000000u) {
 		cpuid_raw(0x40000000u, 0, &r);
 		if (r.eax >= 0x40000010u && r.eax < 0x40000100u) {
 			cpuid_raw(0x40000010u, 0, &r);
 			if (r.eax)
-				out[n++] = (struct source){"hypervisor-leaf", (u64)r.eax * 1000};
+				add_source("hypervisor-leaf", (u64)r.eax * 1000);
 		}
 	}
-	return n;
 }
 
-static unsigned collect_sources(struct source *out)
+static void ask_timers(void)
 {
-	struct ref_timer timers[4];
-	unsigned n = from_cpuid(out);
+	struct ref_timer timers[5];
 	unsigned count = platform_ref_timers(timers, ARRAY_SIZE(timers));
 
 	for (unsigned i = 0; i < count; i++) {
@@ -146,46 +168,98 @@ static unsigned collect_sources(struct source *out)
 		u64 first = measure_once(t);
 
 		/* A timer that stands answers 0 and is not asked again. */
-		out[n++] = (struct source){
-			t->name, first ? median3(first, measure_once(t), measure_once(t)) : 0};
+		add_source(t->name, first ? median3(first, measure_once(t), measure_once(t)) : 0);
 	}
-	return n;
 }
 
-static void compare_sources(const struct source *a, const struct source *b)
+/* Leaf 16h rounds the base frequency to whole MHz, up to 0.2 % off: good for a cross-check, and
+ * better than nothing where no timer answers. */
+static void ask_base_frequency(void)
+{
+	struct cpuid_regs r;
+
+	if (cpuid_read(&cpu_source_live, 0x16, 0, &r) && (r.eax & 0xffff))
+		add_source("cpuid-16h", (u64)(r.eax & 0xffff) * 1000000);
+}
+
+static void compare_sources(const struct tsc_source *a, const struct tsc_source *b)
 {
 	u64 apart = a->hz > b->hz ? a->hz - b->hz : b->hz - a->hz;
+	bool rounded = !memcmp(b->name, "cpuid-16h", 10);
 
-	/* A hundredth of the measuring window under emulation says nothing. */
-	if (apart * 1000 > a->hz && !boot_cpu_data.emulated)
+	/* A window of 10 ms under emulation says nothing that fine. */
+	if (apart * (rounded ? 500 : 1000) > a->hz && !boot_cpu_data.emulated)
 		event_warn("TSC frequency: %s says %llu Hz, %s says %llu Hz", a->name,
 			   (unsigned long long)a->hz, b->name, (unsigned long long)b->hz);
 }
 
 void tsc_calibrate(void)
 {
-	struct source sources[MAX_SOURCES];
-	unsigned n = collect_sources(sources);
-	const struct source *best = NULL;
+	const struct tsc_source *best = NULL;
 
 	tsc_info.invariant = boot_cpu_has(X86_FEATURE_NONSTOP_TSC);
-	for (unsigned i = 0; i < n; i++) {
-		if (!credible(&sources[i]))
+	tsc_info.source_count = 0;
+	ask_cpuid();
+	ask_timers();
+	ask_base_frequency();
+	for (unsigned i = 0; i < tsc_info.source_count; i++) {
+		const struct tsc_source *s = &tsc_info.sources[i];
+
+		if (!s->credible)
 			continue;
 		if (!best) {
-			best = &sources[i];
-			tsc_info.hz = best->hz;
-			tsc_info.source = best->name;
+			best = s;
+			tsc_info.hz = s->hz;
+			tsc_info.source = s->name;
 			continue;
 		}
 		if (!tsc_info.second_hz) {
-			tsc_info.second_hz = sources[i].hz;
-			tsc_info.second_source = sources[i].name;
+			tsc_info.second_hz = s->hz;
+			tsc_info.second_source = s->name;
 		}
-		compare_sources(best, &sources[i]);
+		compare_sources(best, s);
 	}
 	if (!best)
 		event_warn("TSC frequency unknown: no timer could be believed; ticks only");
+	else if (!tsc_info.second_hz)
+		event_warn("TSC frequency: only %s could be asked, nothing confirms it", best->name);
+}
+
+bool tsc_comparable(void)
+{
+	return tsc_info.skew_known && tsc_info.skew <= tsc_info.skew_error;
+}
+
+static void tell_or_null(const char *key, bool known, u64 value)
+{
+	if (known)
+		event_u64(key, value);
+	else
+		event_null(key);
+}
+
+void tsc_tell(void)
+{
+	event_object("tsc");
+	tell_or_null("hz", tsc_info.hz, tsc_info.hz);
+	event_str("source", tsc_info.source);
+	tell_or_null("second_hz", tsc_info.second_hz, tsc_info.second_hz);
+	event_str("second_source", tsc_info.second_source);
+	event_bool("invariant", tsc_info.invariant);
+	tell_or_null("skew", tsc_info.skew_known, tsc_info.skew);
+	tell_or_null("skew_error", tsc_info.skew_known, tsc_info.skew_error);
+	event_array("sources");
+	for (unsigned i = 0; i < tsc_info.source_count; i++) {
+		const struct tsc_source *s = &tsc_info.sources[i];
+
+		event_object(NULL);
+		event_str("name", s->name);
+		event_u64("hz", s->hz);
+		event_bool("credible", s->credible);
+		event_close();
+	}
+	event_close();
+	event_close();
 }
 
 /* -------------------------------------------------------------------- skew */

@@ -14,6 +14,13 @@ u64 rdtsc_ordered(void);
 u64 tsc_begin(void);
 u64 tsc_end(void);
 
+/* One way to know the frequency, and what it said. */
+struct tsc_source {
+	const char *name;
+	u64 hz;	       /* 0: the timer stood still */
+	bool credible; /* 100 MHz to 10 GHz */
+};
+
 struct tsc_info {
 	u64 hz;		    /* 0: unknown; ticks only */
 	const char *source; /* "cpuid-15h", "acpi-pm", "hpet", "pit", … */
@@ -23,13 +30,21 @@ struct tsc_info {
 	u64 skew; /* largest |difference| between processors, ticks; bounded by skew_error */
 	u64 skew_error;
 	bool skew_known;
+	struct tsc_source sources[8]; /* all that were asked, best first */
+	unsigned source_count;
 };
 extern struct tsc_info tsc_info;
 
-/* Calibrate; emits nothing. Bounded: 200 ms. */
+/* Calibrate; emits warnings only: sources that disagree by more than 0.1 %, incredible ones.
+ * Bounded: 200 ms. */
 void tsc_calibrate(void);
 /* Measure the skew between the control processor and each other one. */
 void tsc_measure_skew(void);
+/* May TSC values of two processors be subtracted? Only if the skew was measured, and is no more
+ * than the error of measuring it, skew_error, by which such a difference is uncertain. */
+bool tsc_comparable(void);
+/* The fields of the machine event about time. */
+void tsc_tell(void);
 /* Ticks in `us` microseconds; a 1 GHz guess while hz is unknown, for bounds only. */
 u64 tsc_from_us(u64 us);
 u64 tsc_to_ns(u64 ticks);

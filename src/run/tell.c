@@ -99,30 +99,6 @@ static u64 fingerprint(unsigned cpus)
 	return hash;
 }
 
-static void tell_tsc(void)
-{
-	event_object("tsc");
-	if (tsc_info.hz)
-		event_u64("hz", tsc_info.hz);
-	else
-		event_null("hz");
-	event_str("source", tsc_info.source);
-	if (tsc_info.second_hz)
-		event_u64("second_hz", tsc_info.second_hz);
-	else
-		event_null("second_hz");
-	event_str("second_source", tsc_info.second_source);
-	event_bool("invariant", tsc_info.invariant);
-	if (tsc_info.skew_known) {
-		event_u64("skew", tsc_info.skew);
-		event_u64("skew_error", tsc_info.skew_error);
-	} else {
-		event_null("skew");
-		event_null("skew_error");
-	}
-	event_close();
-}
-
 static void tell_machine(unsigned cpus)
 {
 	const struct machine *m = &boot_cpu_data;
@@ -144,7 +120,7 @@ static void tell_machine(unsigned cpus)
 	event_str("signature", m->hv_signature);
 	event_close();
 	event_bool("emulated", m->emulated);
-	tell_tsc();
+	tsc_tell();
 	event_str("firmware", platform_firmware());
 	event_str("product", platform_product());
 	event_u64("memory_mib", platform_memory_bytes() >> 20);
