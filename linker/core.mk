@@ -17,8 +17,10 @@ CORE_CFLAGS := -std=gnu11 -O2 -g $(WARN) -ffreestanding -fPIC -fvisibility=hidde
 	-fno-strict-aliasing -fno-delete-null-pointer-checks -fwrapv -fno-common \
 	-fno-asynchronous-unwind-tables -ffile-prefix-map=$(CURDIR)/= \
 	-Wa,-W -DMCSPIN_VERSION='"$(VERSION)"' $(EXTRA_CFLAGS)
-# Reports are made once and take no time that is measured: small is better there.
-$(BUILD)/core/src/report/%.o $(BUILD)/clang/src/report/%.o: CORE_CFLAGS += -Os
+# What takes no time that is measured (reports, tests, decisions): small is better there, the image has
+# a budget.
+SMALL	:= src/report/% src/run/% src/mce/% src/cpu/% src/alt/% src/%_tests src/copy/copy_cases
+$(foreach d,core clang,$(SMALL:%=$(BUILD)/$(d)/%.o)): CORE_CFLAGS += -Os
 CORE_SFLAGS := -D__ASSEMBLY__ -g -Isrc -Wa,--fatal-warnings $(EXTRA_CFLAGS)
 CORE_O	:= $(CORE_C:%.c=$(BUILD)/core/%.o) $(CORE_S:%.S=$(BUILD)/core/%.o)
 CLANG_O	:= $(CORE_C:%.c=$(BUILD)/clang/%.o) $(CORE_S:%.S=$(BUILD)/clang/%.o)
