@@ -29,6 +29,12 @@ $(BUILD)/host/mcspin-host: $(BUILD)/host/tests/host/main.o $(HOST_O) $(CORE_O) l
 # Every form of a report again from a captured stream: build/host/rebuild LOG [FOLDER].
 $(BUILD)/host/rebuild: $(BUILD)/host/tests/host/rebuild.o $(HOST_O) $(CORE_O) linker/host.lds linker/tables.lds
 	$(CC) $(HOST_LDFLAGS) $(filter %.o,$^) -o $@
+# What mcspin would decide on the machine of a dump.
+$(BUILD)/host/plan: $(BUILD)/host/tests/host/plan.o $(BUILD)/host/tests/host/dump.o $(HOST_O) $(CORE_O) linker/host.lds linker/tables.lds
+	$(CC) $(HOST_LDFLAGS) $(filter %.o,$^) -o $@
+#help make plan DUMP=file    what mcspin would decide on the machine of a `cpuid -r` dump; MSRS="0x1a0=0x0 …"
+plan: $(BUILD)/host/plan
+	@$(BUILD)/host/plan '$(DUMP)' $(MSRS)
 $(BUILD)/.need-host: tests/need
 	@mkdir -p $(@D)
 	@tests/need gcc libc6-dev libcmocka-dev libjsmn-dev && touch $@

@@ -90,6 +90,15 @@ const char *x86_feature_name(unsigned f)
 	return f < NR_X86_FEATURES ? rows[f].name : "?";
 }
 
+bool x86_feature_leaf(unsigned f, u32 *leaf, u32 *sub)
+{
+	if (f >= NR_X86_FEATURES || rows[f].reg == NONE)
+		return false;
+	*leaf = rows[f].leaf;
+	*sub = rows[f].sub;
+	return true;
+}
+
 static void set(struct machine *m, unsigned f, bool value, const char *because)
 {
 	m->features[f] = value;
@@ -372,6 +381,11 @@ static void decide_lfence(struct machine *m, const struct cpu_source *src)
 
 	cpuid_read(src, 1, 0, &r);
 	sse2 = r.edx >> 26 & 1;
+	/* AMD APM vol. 3: 80000021 EAX[2], LFENCE always serialises. */
+	if (cpuid_read(src, 0x80000021u, 0, &r) && (r.eax >> 2 & 1)) {
+		set(m, X86_FEATURE_LFENCE_RDTSC, sse2, "SSE2, CPUID.80000021:EAX[2]");
+		return;
+	}
 	if (m->vendor != VENDOR_AMD && m->vendor != VENDOR_HYGON) {
 		set(m, X86_FEATURE_LFENCE_RDTSC, sse2, "SSE2 (CPUID.1:EDX[26])");
 		return;

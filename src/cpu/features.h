@@ -133,6 +133,8 @@ int setup_force_cpu_cap(struct machine *m, unsigned f, const char *because);
 int setup_clear_cpu_cap(struct machine *m, unsigned f, const char *because);
 /* Linux's name of a feature, "ERMS". */
 const char *x86_feature_name(unsigned f);
+/* The CPUID leaf that a feature is read from; false for a synthetic one. */
+bool x86_feature_leaf(unsigned f, u32 *leaf, u32 *sub);
 const char *hypervisor_name(enum hypervisor hv);
 const char *vendor_name(enum cpu_vendor v);
 
