@@ -39,6 +39,14 @@ $(BUILD)/.need-host: tests/need
 	@mkdir -p $(@D)
 	@tests/need gcc libc6-dev libcmocka-dev libjsmn-dev && touch $@
 
+# One deliberate break of the core, for tests/host/test_mutants.py: MUTATED= stands for SRC= in UNIT=.
+.PRECIOUS: $(BUILD)/host/%.o
+.PHONY: mutant
+mutant: $(BUILD)/host/$(UNIT) $(BUILD)/host/tests/host/$(UNIT).o
+	$(CC) $(CORE_CFLAGS) -Wno-error -w -iquote $(dir $(SRC)) -c $(MUTATED) -o $(MUTATED:.c=.o)
+	$(CC) $(HOST_LDFLAGS) $(BUILD)/host/tests/host/$(UNIT).o $(HOST_O) $(filter-out $(BUILD)/core/$(SRC:.c=.o),$(CORE_O)) \
+		$(MUTATED:.c=.o) -lcmocka $(LDLIBS_$(UNIT)) -o $(MUTATED:.c=)
+
 .PHONY: host units
 host: $(BUILD)/host/mcspin-host $(BUILD)/host/rebuild
 #help make units             the host unit tests only

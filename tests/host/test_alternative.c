@@ -127,6 +127,8 @@ static const struct shape shapes[] = {
 	{"rip-relative lea, not first", "90*9", {{ON, "31c0 488d05@3800"}}, "31c0 488d05@3800", 0},
 	{"store of an immediate: bytes behind", "90*10",
 	 {{ON, "c705@3800-4 01000000"}}, "c705@3800-4 01000000", 0},
+	{"just beyond the end, counted from behind the immediate", "90*12",
+	 {{ON, "c705 02000000 01000000"}}, "c705 02100000 01000000 6690", 0},
 	{"compare with imm8: one byte behind", "90*7",
 	 {{ON, "803d@3800-1 07"}}, "803d@3800-1 07", 0},
 	{"indirect call through memory", "90*6", {{ON, "ff15@3800"}}, "ff15@3800", 0},
@@ -222,6 +224,16 @@ static size_t assemble(const char *text, u8 *buf, u64 here)
 		}
 	}
 	return at;
+}
+
+static const struct shape *shape_named(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
+		if (!strcmp(shapes[i].name, name))
+			return &shapes[i];
+	}
+	fail_msg("no shape %s", name);
+	return NULL;
 }
 
 static struct alt_instr *table(void)
@@ -352,7 +364,7 @@ static void corrupted_original(void **state)
 	static struct alt_plan p;
 	u8 before[64];
 
-	build(&shapes[28]);
+	build(shape_named("applies"));
 	assert_int_equal(alt_decide(&p, table(), table() + 1, site(), &machine), 0);
 	site()[1] ^= 0x40;
 	memcpy(before, site(), sizeof(before));
@@ -383,7 +395,7 @@ static void stale_read_back(void **state)
 {
 	static struct alt_plan p;
 
-	build(&shapes[28]);
+	build(shape_named("applies"));
 	assert_int_equal(alt_decide(&p, table(), table() + 1, site(), &machine), 0);
 	reads = 0;
 	stale_from = 1;
