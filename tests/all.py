@@ -81,6 +81,10 @@ def main():
         part(Path(unit).name, [unit], count_cmocka, total)
     part("native suites", [str(build / "host/mcspin-host"), "bench=none", f"out={build}/host"],
          count_ktap, total)
+    part("100,000 live flips natively", [str(build / "host/mcspin-host"), "cpus=2", "bench=none",
+                                        "test=live_flips"], count_ktap, total)
+    part("plans and mutants", [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q",
+                               "--tb=short", str(HERE / "host")], count_pytest, total)
     part("QEMU", [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "--tb=short",
                   "-x" if "--stop" in sys.argv else "--durations=10", str(HERE / "qemu")],
          count_pytest, total)

@@ -33,6 +33,9 @@ $(BUILD)/host/rebuild: $(BUILD)/host/tests/host/rebuild.o $(HOST_O) $(CORE_O) li
 $(BUILD)/host/plan: $(BUILD)/host/tests/host/plan.o $(BUILD)/host/tests/host/dump.o $(HOST_O) $(CORE_O) linker/host.lds linker/tables.lds
 	$(CC) $(HOST_LDFLAGS) $(filter %.o,$^) -o $@
 #help make plan DUMP=file    what mcspin would decide on the machine of a `cpuid -r` dump; MSRS="0x1a0=0x0 …"
+$(BUILD)/.need-cpuid: tests/need
+	@mkdir -p $(@D)
+	@tests/need cpuid && touch $@
 plan: $(BUILD)/host/plan
 	@$(BUILD)/host/plan '$(DUMP)' $(MSRS)
 $(BUILD)/.need-host: tests/need
@@ -69,7 +72,7 @@ run: $(BUILD)/mcspin.img | $(BUILD)/.need-qemu
 	@$(PYTHON) tests/qemu/run.py --cpu '$(CPU)' --smp '$(SMP)' --options '$(OPTIONS)' $(BUILD)/run
 
 #help make test              everything, in at most 20 minutes on two cores
-test: $(BUILD)/mcspin.img $(UNITS) $(BUILD)/host/mcspin-host clang | $(BUILD)/.need-qemu $(BUILD)/.need-pytest
+test: $(BUILD)/mcspin.img $(UNITS) $(BUILD)/host/mcspin-host $(BUILD)/host/plan clang | $(BUILD)/.need-qemu $(BUILD)/.need-pytest $(BUILD)/.need-cpuid
 	@$(PYTHON) tests/all.py $(BUILD) $(UNITS)
 
 #help make bench             the core natively on this machine; build/bench/results.json
