@@ -17,7 +17,7 @@
 
 #define ARRIVE_MS   5000 /* 1024 processors through INIT and SIPI one by one */
 #define LEAVE_MS    2000
-#define SYNC_MS	    100
+#define SYNC_MS	    1000 /* microseconds on a machine; an emulator's host may be busy */
 #define PULL_OUT_MS 500
 
 enum state {

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "text-patching.h"
+#include "../cpu/features.h"
 #include "../cpu/smp.h"
 #include "../platform.h"
 #include "../trap/ptrace.h"
 
 #define INT3  0xcc
 #define JMP32 0xe9
+
+static const u8 nop5[POKE_LEN] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
 
 static const struct poke *vec;
 static unsigned vec_count;
@@ -35,7 +38,22 @@ static int live_write(u8 *addr, const u8 *bytes, size_t len)
 	return 0;
 }
 
-const struct poke_ops poke_ops_live = {live_write, platform_sync_cores};
+/*
+ * QEMU before 8.2 can translate the old bytes while they are being replaced and enter the stale
+ * translation after the write has thrown the others away; it would trap there for ever. Once every
+ * processor has been serialised no translation of old bytes is under way any more, so writing the
+ * same byte again throws the stale one away too. On hardware this is a store of what stands there.
+ */
+static int live_settle(const struct poke *pokes, unsigned count)
+{
+	if (!boot_cpu_data.emulated)
+		return 0;
+	for (unsigned i = 0; i < count; i++)
+		WRITE_ONCE(*pokes[i].addr, pokes[i].text[0]);
+	return 0;
+}
+
+const struct poke_ops poke_ops_live = {live_write, platform_sync_cores, live_settle};
 
 static int step_int3(const struct poke *p, const struct poke_ops *ops)
 {
@@ -108,47 +126,69 @@ int text_poke_bp_batch(const struct poke *pokes, unsigned count, const struct po
 			e = ops->sync();
 		err = err ? err : e;
 	}
+	if (ops->settle)
+		ops->settle(pokes, count);
 	if (end_batch() && !err)
 		err = -ETIMEDOUT;
 	return err;
 }
 
+/* Continue as these five bytes at `addr` would; false when they are neither of the two kinds. */
+static bool emulate_text(struct pt_regs *regs, u8 *addr, const u8 *text)
+{
+	s32 rel = 0;
+
+	if (text[0] == JMP32)
+		memcpy(&rel, text + 1, 4);
+	else if (memcmp(text, nop5, POKE_LEN))
+		return false;
+	regs->ip = (u64)addr + POKE_LEN + (u64)(s64)rel;
+	return true;
+}
+
 /* Continue as the new code would. True when `addr` is one of the batch. */
 static bool emulate(struct pt_regs *regs, u8 *addr)
 {
-	s32 rel;
-
 	for (unsigned i = 0; i < vec_count; i++) {
-		if (vec[i].addr != addr)
-			continue;
-		regs->ip = (u64)addr + POKE_LEN;
-		if (vec[i].text[0] == JMP32) {
-			memcpy(&rel, vec[i].text + 1, 4);
-			regs->ip += rel;
-		}
-		return true;
+		if (vec[i].addr == addr)
+			return emulate_text(regs, addr, vec[i].text);
 	}
 	return false;
 }
 
+/* No batch stands: continue as the text does now. False when a batch has begun meanwhile (its
+ * writes may tear what was read), or when this is nobody's breakpoint. Emulated rather than run
+ * again: an emulator may hold on to the breakpoint (live_settle). */
+static bool emulate_late(struct pt_regs *regs, u8 *addr)
+{
+	u8 text[POKE_LEN];
+
+	for (unsigned i = 0; i < POKE_LEN; i++)
+		text[i] = READ_ONCE(addr[i]);
+	return !__atomic_load_n(&refs, __ATOMIC_ACQUIRE) && emulate_text(regs, addr, text);
+}
+
+#define LATE_TRIES 1000 /* each takes a whole batch beginning in between */
+
 bool poke_int3_handler(struct pt_regs *regs)
 {
 	u8 *addr = (u8 *)regs->ip - 1;
-	bool ours = false;
 
-	if (get_batch()) {
-		ours = emulate(regs, addr);
-		put_batch();
-	}
-	if (ours) {
-		__atomic_fetch_add(&hits, 1, __ATOMIC_RELAXED);
-		return true;
-	}
-	/* The batch ended between the trap and here: what stands there now may simply be run. */
-	if (READ_ONCE(*addr) != INT3) {
-		__atomic_fetch_add(&late, 1, __ATOMIC_RELAXED);
-		regs->ip = (u64)addr;
-		return true;
+	for (unsigned i = 0; i < LATE_TRIES; i++) {
+		if (get_batch()) {
+			bool ours = emulate(regs, addr);
+
+			put_batch();
+			if (ours) {
+				__atomic_fetch_add(&hits, 1, __ATOMIC_RELAXED);
+				return true;
+			}
+		}
+		if (emulate_late(regs, addr)) {
+			__atomic_fetch_add(&late, 1, __ATOMIC_RELAXED);
+			return true;
+		}
+		cpu_relax();
 	}
 	return false;
 }

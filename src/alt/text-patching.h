@@ -24,6 +24,8 @@ struct poke {
 struct poke_ops {
 	int (*write)(u8 *addr, const u8 *bytes, size_t len);
 	int (*sync)(void);
+	/* After the last step; may be NULL. */
+	int (*settle)(const struct poke *pokes, unsigned count);
 };
 extern const struct poke_ops poke_ops_live;
 
