@@ -88,8 +88,6 @@ u64 platform_debug_status(void)
 
 /* -------------------------------------------------------------------- vector state */
 
-static u64 old_cr4[MAX_CPUS], old_xcr0[MAX_CPUS];
-
 static u64 xgetbv(void)
 {
 	u32 low, high;
@@ -109,29 +107,29 @@ static void xsetbv(u64 v)
 
 int platform_vector_begin(void)
 {
-	u32 cpu = smp_processor_id();
+	struct percpu *cpu = this_cpu();
 	u64 want = XCR0_SSE;
 
 	if (!boot_cpu_has(X86_FEATURE_XSAVE) || !boot_cpu_has(X86_FEATURE_AVX2))
 		return -ENODEV;
-	old_cr4[cpu] = read_cr4();
-	write_cr4(old_cr4[cpu] | X86_CR4_OSXSAVE);
-	old_xcr0[cpu] = xgetbv();
+	cpu->old_cr4 = read_cr4();
+	write_cr4(cpu->old_cr4 | X86_CR4_OSXSAVE);
+	cpu->old_xcr0 = xgetbv();
 	want |= XCR0_AVX;
 	if (boot_cpu_has(X86_FEATURE_AVX512F))
 		want |= XCR0_AVX512;
-	xsetbv(old_xcr0[cpu] | want);
+	xsetbv(cpu->old_xcr0 | want);
 	return 0;
 }
 
 void platform_vector_end(void)
 {
-	u32 cpu = smp_processor_id();
+	struct percpu *cpu = this_cpu();
 
 	if (!boot_cpu_has(X86_FEATURE_XSAVE) || !boot_cpu_has(X86_FEATURE_AVX2))
 		return;
-	xsetbv(old_xcr0[cpu]);
-	write_cr4(old_cr4[cpu]);
+	xsetbv(cpu->old_xcr0);
+	write_cr4(cpu->old_cr4);
 }
 
 /* -------------------------------------------------------------------- PCI */
