@@ -43,6 +43,17 @@ static bool uart_there(u16 port)
 	return there;
 }
 
+/* A port that somebody named may never have been set up: 115200 baud, 8 bits, no parity. */
+static void uart_setup(u16 port)
+{
+	outb((u16)(port + UART_LINE), 0x80); /* divisor latch */
+	outb(port, 1);
+	outb((u16)(port + 1), 0);
+	outb((u16)(port + UART_LINE), 0x03);
+	outb((u16)(port + 2), 0x01); /* FIFO on */
+	outb((u16)(port + 4), 0x03); /* DTR, RTS */
+}
+
 /* The text console on the handle of a graphics device, if there is one. */
 static SIMPLE_TEXT_OUTPUT_INTERFACE *graphics_console(void)
 {
@@ -78,6 +89,8 @@ void console_start(void)
 	uart = c[0] == 'a' ? 0x3f8 : named_port(c);
 	if (c[0] == 'a' && !uart_there(uart))
 		uart = 0;
+	if (c[0] != 'a')
+		uart_setup(uart);
 	/* No serial port and no graphics device: the firmware's console is all there is. */
 	if (!uart && !screen)
 		screen = fw_st->ConOut;
@@ -108,7 +121,7 @@ static void screen_text(const char *text, size_t len)
 	CHAR16 wide[81];
 	unsigned n = 0;
 
-	if (!screen || !screen->OutputString)
+	if (!screen || !screen->OutputString || !fw_callable() || fw_inside)
 		return;
 	while (len--) {
 		if (*text == '\n')
@@ -118,7 +131,7 @@ static void screen_text(const char *text, size_t len)
 		if (n >= 78 || !len) {
 			wide[n] = 0;
 			/* A console that fails once is not asked again. */
-			if (EFI_ERROR(screen->OutputString(screen, wide))) {
+			if (EFI_ERROR(FW(screen->OutputString(screen, wide)))) {
 				screen = NULL;
 				return;
 			}
@@ -180,7 +193,8 @@ u16 console_key(void)
 {
 	EFI_INPUT_KEY key;
 
-	if (!fw_st->ConIn || fw_st->ConIn->ReadKeyStroke(fw_st->ConIn, &key) != EFI_SUCCESS)
+	if (!fw_st->ConIn || !fw_callable() ||
+	    FW(fw_st->ConIn->ReadKeyStroke(fw_st->ConIn, &key)) != EFI_SUCCESS)
 		return 0;
 	if (key.ScanCode == 0x17)
 		return 0x1b;
@@ -189,8 +203,8 @@ u16 console_key(void)
 
 void platform_stream(const char *line, size_t len)
 {
+	processors_alive();
 	console_uart(line, len);
 	if (stream_on_screen)
 		screen_text(line, len);
-	files_log(line, len);
 }

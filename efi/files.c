@@ -9,12 +9,11 @@
 #include "../src/report/event.h"
 #include "../src/run/run.h"
 
-#define PENDING_BYTES (64 << 10)
 #define CONFIG_MAX    (16 << 10)
+#define RUNNING_BYTES 160 /* one length always: written in place, never torn by a growing file */
 
-static EFI_FILE_HANDLE root, folder, log_handle;
-static char *pending;
-static size_t pending_len;
+static EFI_FILE_HANDLE root, folder, log_handle, running;
+static size_t log_written; /* of event_log() */
 static int log_error; /* of the log; said once */
 static char unfinished[160];
 
@@ -46,9 +45,7 @@ static EFI_FILE_HANDLE open(EFI_FILE_HANDLE from, const char *path, UINT64 mode,
 	CHAR16 name[160];
 
 	wide(name, path, ARRAY_SIZE(name));
-	fw_inside = true;
-	*status = from->Open(from, &h, name, mode, attributes);
-	fw_inside = false;
+	*status = FW(from->Open(from, &h, name, mode, attributes));
 	return *status == EFI_SUCCESS ? h : NULL;
 }
 
@@ -60,21 +57,17 @@ static EFI_STATUS write_all(EFI_FILE_HANDLE h, const void *data, size_t len)
 	UINTN n = len;
 	EFI_STATUS status;
 
-	fw_inside = true;
-	status = h->Write(h, &n, (void *)data);
+	status = FW(h->Write(h, &n, (void *)data));
 	if (status == EFI_SUCCESS && n != len)
 		status = EFI_VOLUME_FULL;
 	if (status == EFI_SUCCESS)
-		status = h->Flush(h);
-	fw_inside = false;
+		status = FW(h->Flush(h));
 	return status;
 }
 
 static void close(EFI_FILE_HANDLE h)
 {
-	fw_inside = true;
-	h->Close(h);
-	fw_inside = false;
+	FW(h->Close(h));
 }
 
 static s64 read_all(EFI_FILE_HANDLE h, void *buf, size_t cap)
@@ -82,28 +75,55 @@ static s64 read_all(EFI_FILE_HANDLE h, void *buf, size_t cap)
 	UINTN n = cap;
 	EFI_STATUS status;
 
-	fw_inside = true;
-	status = h->Read(h, &n, buf);
-	fw_inside = false;
+	status = FW(h->Read(h, &n, buf));
 	return status == EFI_SUCCESS ? (s64)n : error_of(status);
 }
 
-/* A file that replaces an older one of the same name: shorter contents must not leave its tail. */
+static void delete(EFI_FILE_HANDLE in, const char *name)
+{
+	EFI_STATUS status;
+	EFI_FILE_HANDLE h = open(in, name, EFI_FILE_MODE_READ | EFI_FILE_MODE_WRITE, 0, &status);
+
+	if (h)
+		FW(h->Delete(h)); /* closes as well */
+}
+
+static EFI_STATUS rename(EFI_FILE_HANDLE h, const char *name)
+{
+	EFI_GUID guid = EFI_FILE_INFO_ID;
+	union {
+		EFI_FILE_INFO info;
+		u8 room[sizeof(EFI_FILE_INFO) + 2 * 80];
+	} u;
+	UINTN size = sizeof(u);
+	EFI_STATUS status = FW(h->GetInfo(h, &guid, &size, &u));
+
+	if (status != EFI_SUCCESS)
+		return status;
+	wide(u.info.FileName, name, 80);
+	return FW(h->SetInfo(h, &guid, sizeof(u), &u));
+}
+
+/* Written beside the old one and then renamed, so that a machine that dies in between keeps one of
+ * the two whole. */
 static int replace(EFI_FILE_HANDLE in, const char *name, const void *data, size_t len)
 {
 	EFI_STATUS status;
-	EFI_FILE_HANDLE h = open(in, name, CREATE & ~EFI_FILE_MODE_CREATE, 0, &status);
+	EFI_FILE_HANDLE h;
 
-	if (h) {
-		fw_inside = true;
-		h->Delete(h); /* closes as well */
-		fw_inside = false;
-	}
-	h = open(in, name, CREATE, 0, &status);
+	delete(in, "new.tmp");
+	h = open(in, "new.tmp", CREATE, 0, &status);
 	if (!h)
 		return error_of(status);
 	status = write_all(h, data, len);
-	close(h);
+	if (status == EFI_SUCCESS) {
+		delete(in, name);
+		status = rename(h, name);
+	}
+	if (status == EFI_SUCCESS)
+		close(h);
+	else
+		FW(h->Delete(h));
 	return error_of(status);
 }
 
@@ -117,7 +137,7 @@ static void open_volume(void)
 	if (!fw_loaded || !fw_loaded->DeviceHandle ||
 	    fw_bs->HandleProtocol(fw_loaded->DeviceHandle, &guid, (void **)&fs) != EFI_SUCCESS)
 		return;
-	if (fs->OpenVolume(fs, &root) != EFI_SUCCESS)
+	if (FW(fs->OpenVolume(fs, &root)) != EFI_SUCCESS)
 		root = NULL;
 }
 
@@ -155,6 +175,8 @@ static void read_unfinished(void)
 	if (!h)
 		return;
 	n = read_all(h, unfinished, sizeof(unfinished) - 1);
+	while (n > 0 && (unfinished[n - 1] == ' ' || unfinished[n - 1] == '\n'))
+		n--;
 	unfinished[n > 0 ? n : 0] = 0;
 	close(h);
 }
@@ -164,7 +186,6 @@ void files_start(void)
 	EFI_STATUS status;
 	EFI_FILE_HANDLE h;
 
-	pending = platform_alloc(PENDING_BYTES);
 	if (!root)
 		open_volume();
 	if (!root) {
@@ -180,6 +201,8 @@ void files_start(void)
 	close(h);
 	read_unfinished();
 	make_folder();
+	if (folder)
+		running = open(root, "mcspin/running", CREATE, 0, &status);
 }
 
 const char *files_unfinished(void)
@@ -192,25 +215,47 @@ bool files_usable(void)
 	return log_handle != NULL;
 }
 
-/* The folder of the image itself, from its device path's text part. */
-static EFI_FILE_HANDLE beside_image(const char *name, EFI_STATUS *status)
+/* The image's path below the root of its volume, from the text parts of its device path; where the
+ * last backslash lies goes to `slash`. */
+static size_t image_path(char *path, size_t len, size_t *slash)
 {
-	char path[200];
-	size_t n = 0, slash = 0;
+	size_t n = 0;
 
+	*slash = 0;
 	for (EFI_DEVICE_PATH *p = fw_loaded->FilePath; p && !IsDevicePathEnd(p);
 	     p = NextDevicePathNode(p)) {
-		const CHAR16 *text = ((FILEPATH_DEVICE_PATH *)p)->PathName;
-		size_t max = (DevicePathNodeLength(p) - 4u) / 2;
+		const u8 *text = (const u8 *)p + 4; /* UTF-16, of any alignment */
+		size_t bytes = DevicePathNodeLength(p);
 
+		if (bytes < 4)
+			break;
 		if (DevicePathType(p) != MEDIA_DEVICE_PATH || DevicePathSubType(p) != MEDIA_FILEPATH_DP)
 			continue;
-		for (size_t i = 0; i < max && text[i] && n < 150; i++) {
-			path[n++] = (char)text[i];
+		for (size_t i = 0; i + 6 <= bytes && (text[i] || text[i + 1]) && n < len - 1; i += 2) {
+			path[n++] = text[i + 1] || text[i] > 0x7e ? '?' : (char)text[i];
 			if (text[i] == '\\')
-				slash = n;
+				*slash = n;
 		}
 	}
+	path[n] = 0;
+	return n;
+}
+
+size_t files_image_name(char *name, size_t len)
+{
+	char path[200];
+	size_t slash, n = image_path(path, sizeof(path), &slash);
+
+	mc_snprintf(name, len, "%s", path + slash);
+	return min_of(n - slash, len - 1);
+}
+
+static EFI_FILE_HANDLE beside_image(const char *name, EFI_STATUS *status)
+{
+	char path[240];
+	size_t slash;
+
+	image_path(path, 200, &slash);
 	mc_snprintf(path + slash, sizeof(path) - slash, "%s", name);
 	return open(root, path, READ, 0, status);
 }
@@ -238,24 +283,17 @@ char *files_config(void)
 
 /* -------------------------------------------------------------------- writing */
 
-void files_log(const char *line, size_t len)
-{
-	if (!pending || log_error || pending_len + len > PENDING_BYTES)
-		return;
-	memcpy(pending + pending_len, line, len);
-	pending_len += len;
-	/* An application processor may be the one that speaks (it cannot call the firmware), and a
-	 * timed region may be near: writing waits for files_flush(). */
-}
-
+/* Between tests, so that no timed region is near: everything that the stream has gained. */
 void files_flush(void)
 {
 	EFI_STATUS status;
+	size_t len;
+	const char *log = event_log(&len);
 
-	if (!log_handle || !pending_len || log_error)
+	if (!fw_callable() || !log_handle || log_error || len <= log_written)
 		return;
-	status = write_all(log_handle, pending, pending_len);
-	pending_len = 0;
+	status = write_all(log_handle, log + log_written, len - log_written);
+	log_written = len;
 	if (status != EFI_SUCCESS) {
 		log_error = error_of(status);
 		run_worsen(RESULT_ERROR, "mcspin.log cannot be written any more (error %d): the volume "
@@ -265,15 +303,25 @@ void files_flush(void)
 
 void files_doing(const char *what)
 {
-	char text[160];
-	int n = mc_snprintf(text, sizeof(text), "%s %s", run_id, what);
+	char text[RUNNING_BYTES + 1];
+	int n;
 
-	if (folder && !log_error)
-		replace(root, "mcspin/running", text, min_of((size_t)n, sizeof(text)));
+	if (!fw_callable() || !running || log_error)
+		return;
+	n = mc_snprintf(text, sizeof(text), "%s, while it ran %s", run_id, what);
+	n = min_of(n, RUNNING_BYTES - 1);
+	memset(text + n, ' ', (size_t)(RUNNING_BYTES - n));
+	text[RUNNING_BYTES - 1] = '\n';
+	if (FW(running->SetPosition(running, 0)) == EFI_SUCCESS)
+		write_all(running, text, RUNNING_BYTES);
 }
 
 int platform_file_write(const char *name, const void *data, size_t len)
 {
+	processors_alive();
+	/* The referee's files are written when the boot processor is back. */
+	if (!fw_callable())
+		return 0;
 	files_flush();
 	if (!folder)
 		return log_error ? log_error : -EROFS;
@@ -287,7 +335,7 @@ s64 platform_file_read(const char *path, void *buf, size_t cap)
 	EFI_FILE_HANDLE h = NULL;
 	s64 n;
 
-	if (!root)
+	if (!root || !fw_callable())
 		return -ENOENT;
 	mc_snprintf(full, sizeof(full), "mcspin/%s", path);
 	h = open(root, full, READ, 0, &status);
@@ -302,24 +350,14 @@ s64 platform_file_read(const char *path, void *buf, size_t cap)
 
 void files_end(void)
 {
-	EFI_STATUS status;
-	EFI_FILE_HANDLE h;
-
 	files_flush();
 	if (log_handle)
 		close(log_handle);
-	log_handle = NULL;
+	if (running)
+		FW(running->Delete(running));
 	if (folder)
 		close(folder);
-	folder = NULL;
-	if (!root)
-		return;
-	h = open(root, "mcspin/running", CREATE & ~EFI_FILE_MODE_CREATE, 0, &status);
-	if (h) {
-		fw_inside = true;
-		h->Delete(h);
-		fw_inside = false;
-	}
-	close(root);
-	root = NULL;
+	if (root)
+		close(root);
+	log_handle = running = folder = root = NULL;
 }

@@ -19,6 +19,18 @@ extern EFI_BOOT_SERVICES *fw_bs;
 extern EFI_LOADED_IMAGE *fw_loaded;
 /* Set while a firmware service runs that mcspin called: a crash in there must not call another. */
 extern bool fw_inside;
+/* The firmware's services, marked so. */
+#define FW(call)                                                                                   \
+	({                                                                                         \
+		bool fw_was = fw_inside;                                                           \
+		__typeof__(call) fw_result;                                                        \
+		fw_inside = true;                                                                  \
+		fw_result = (call);                                                                \
+		fw_inside = fw_was;                                                                \
+		fw_result;                                                                         \
+	})
+/* False on an application processor, and on any while the referee runs. */
+bool fw_callable(void);
 
 static inline void *fw_protocol(const EFI_GUID *guid)
 {
@@ -33,6 +45,8 @@ extern bool fw_from_shell;
 
 /* options.c: words into `options`; false with one sentence in `why`. */
 bool options_read(char *why, size_t len);
+/* What was wrong with the load options that were ignored, or NULL. */
+const char *options_junk(void);
 
 /* console.c */
 void console_start(void);
@@ -50,8 +64,7 @@ void console_say(const char *text);
 
 /* files.c */
 void files_start(void);
-void files_log(const char *line, size_t len);
-/* Write what files_log() has gathered; note in \mcspin\running what runs now. */
+/* Write what the stream has gained to mcspin.log; note in \mcspin\running what runs now. */
 void files_flush(void);
 void files_doing(const char *what);
 void files_end(void);
@@ -60,10 +73,17 @@ const char *files_unfinished(void);
 bool files_usable(void);
 /* Text of mcspin.cfg beside the image, NUL-terminated, or NULL. */
 char *files_config(void);
+/* "BOOTX64.EFI": the image's file name, its length; "" when it came from no file. */
+size_t files_image_name(char *name, size_t len);
 
 /* memory.c */
 void memory_start(void);
-void memory_end(void);
+void memory_end(void); /* everything back to the firmware, but for what was kept */
+void memory_keep(const void *p);
+/* From now on the control processor may be one that cannot call the firmware. */
+bool memory_pool(size_t bytes);
+/* Stack memory mapped once more with an absent page below it; its lowest byte there, or NULL. */
+u8 *memory_guarded_stack(unsigned cpu, const u8 *physical, size_t bytes);
 u64 memory_cr3(void); /* mcspin's */
 u64 memory_pte(const void *address); /* leaf entry of the current tables, 0: none */
 bool memory_user_free(void);	     /* code pages are supervisor pages: SMEP and SMAP are safe */
@@ -82,15 +102,27 @@ void fw_tables_end(void);
 bool traps_canaries(unsigned cpu);
 void *traps_stack_top(unsigned cpu);
 
+/* Where the stack pointer of an exception says that a stack was overrun. */
+bool traps_overrun(unsigned cpu, u64 sp);
+/* TR cannot be made null again: a TSS that the processors still point to stays allocated. */
+void traps_keep(void);
+
 /* processors.c */
 void processors_start(void); /* count them */
 void processors_enter(void); /* application processors into their work loop */
 void processors_leave(void); /* and out of it; false memory stays reserved when one does not come */
 bool processors_all_back(void);
+/* The firmware wants the boot processor for itself: fn runs on an application processor, the
+ * referee, and the boot processor waits in the firmware. False: no need, call fn yourself. */
+bool processors_referee(void (*fn)(void));
 /* NMI on this processor: true when it was mcspin's own. */
 bool processors_nmi(struct pt_regs *regs);
 /* The calling application processor cannot go on. Does not return. */
 void __noreturn processors_abandon(const char *why);
+/* The control processor lives. Where it does not say so for 15 s (60 s inside the firmware) while
+ * it is watched, another processor, or the firmware's timer, pulls it out. */
+void processors_alive(void);
+void processors_watch(bool on);
 unsigned processors_count_total(void);
 
 /* text.c, hardware.c, crash.c have no state that others need; they answer platform.h. */
@@ -104,5 +136,11 @@ void __noreturn context_jump(struct jump_context *c);
 extern struct jump_context crash_return;
 extern bool crash_return_set;
 extern bool crashed;
+/* Keep what a processor was doing when it was lost, for crash_tell(). That processor only. */
+void crash_note(const struct pt_regs *regs, unsigned vector, const char *why);
+/* The control processor is lost for good: say so, reset the machine. Any processor. */
+void __noreturn crash_reset(const char *why);
+/* Events for what was kept and not yet told. Control processor. */
+void crash_tell(void);
 
 #endif

@@ -16,8 +16,7 @@ EFI_BOOT_SERVICES *fw_bs;
 EFI_LOADED_IMAGE *fw_loaded;
 bool fw_inside;
 static bool watchdog_runs; /* the firmware would not stop it */
-
-const char *options_junk(void);
+static bool stayed_behind; /* a processor that did not come back to the firmware */
 
 static void firmware_tables(EFI_HANDLE image, EFI_SYSTEM_TABLE *table)
 {
@@ -82,17 +81,26 @@ static bool take_machine(void)
 	return true;
 }
 
+/* On the boot processor, or on the referee. */
 static void check_and_time(void)
 {
-	crash_return_set = true;
+	run_started(platform_cpus());
 	if (context_save(&crash_return)) {
-		crash_return_set = false;
-		irq_on();
-		run_worsen(RESULT_ERROR, "the run ended in a crash of the boot processor");
+		processors_watch(false);
+		if (fw_callable()) {
+			/* The firmware's timer may have been what found the crash. */
+			fw_bs->RestoreTPL(TPL_APPLICATION);
+			irq_on();
+		}
+		crash_tell();
+		ktap_line("Bail out! the processor that runs the tests crashed in %s", run_doing());
 		return;
 	}
+	crash_return_set = true;
+	processors_watch(true);
 	run_tests();
 	run_benches();
+	processors_watch(false);
 	crash_return_set = false;
 }
 
@@ -101,6 +109,10 @@ static enum result give_back(void)
 	enum result result;
 
 	processors_leave();
+	stayed_behind = !processors_all_back();
+	if (stayed_behind)
+		run_worsen(RESULT_ERROR, "a processor did not come back: the machine is reset, "
+			   "whatever exit= says");
 	if (!traps_canaries(0))
 		run_worsen(RESULT_ERROR, "an exception stack of the boot processor was overrun");
 	if (crashed)
@@ -109,6 +121,7 @@ static enum result give_back(void)
 	files_end();
 	hardware_end();
 	traps_unload(0);
+	traps_keep();
 	return result;
 }
 
@@ -123,12 +136,15 @@ static EFI_STATUS leave(enum result result)
 {
 	EFI_RUNTIME_SERVICES *rs = fw_st->RuntimeServices;
 
+	/* A processor that stayed behind runs on in memory that must not become somebody else's. */
+	if (!stayed_behind)
+		memory_end();
+
 	if (options.exit == EXIT_QEMU)
 		outb(0xf4, result == RESULT_PASS ? 0x10 : 0x11);
 	if (!fw_from_shell && options.exit != EXIT_QEMU)
 		hold_verdict();
-	/* A processor that stayed behind would run on in memory that is somebody else's soon. */
-	if (!processors_all_back() || options.exit == EXIT_RESET)
+	if (stayed_behind || options.exit == EXIT_RESET)
 		rs->ResetSystem(EfiResetCold, EFI_SUCCESS, 0, NULL);
 	if (options.exit == EXIT_OFF)
 		rs->ResetSystem(EfiResetShutdown, EFI_SUCCESS, 0, NULL);
@@ -165,13 +181,14 @@ EFI_STATUS efi_main(EFI_HANDLE image, EFI_SYSTEM_TABLE *table)
 	run_know(platform_cpus());
 	run_patch();
 	processors_enter();
-	run_started(platform_cpus());
-	check_and_time();
+	if (!processors_referee(check_and_time))
+		check_and_time();
 	return leave(give_back());
 }
 
 bool platform_breathe(void)
 {
+	processors_alive();
 	files_doing(run_doing());
 	files_flush();
 	return console_key() == 0x1b;

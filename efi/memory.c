@@ -21,9 +21,18 @@
 #define ALIAS_AT ARENA_PAGES
 #define TEXT_AT	 (2 * ARENA_PAGES)
 
-static u64 own_cr3, *last_table;
+static u64 own_cr3, *last_table, *upper_table; /* upper: whose entry 0 is the last */
 static u8 *slot_base, *arena_memory;
 static u64 taken; /* bytes from the firmware */
+
+/* What is held, to give it back: an application's pages outlive it otherwise. */
+static struct {
+	u64 at, pages;
+} held[512];
+
+/* Referee mode: the control processor may not call the firmware, so memory comes from this. */
+static u8 *pool;
+static size_t pool_bytes, pool_used;
 static const char *arena_why = "the arena is not set up yet";
 static const u8 *text_first;
 static size_t text_pages;
@@ -41,6 +50,29 @@ static u64 budget(void)
 	return (64ul << 20) + (64ul << 10) * platform_cpus();
 }
 
+static void hold(u64 at, u64 pages)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(held); i++) {
+		if (!held[i].pages) {
+			held[i].at = at;
+			held[i].pages = pages;
+			return;
+		}
+	}
+}
+
+static void *from_pool(size_t bytes)
+{
+	u8 *p = pool + pool_used;
+
+	bytes = align_up(bytes, (size_t)PAGE_SIZE);
+	if (bytes > pool_bytes - pool_used)
+		return NULL;
+	pool_used += bytes;
+	memset(p, 0, bytes);
+	return p;
+}
+
 /* Above 4 GiB where there is such memory: less of what the firmware needs, and the case that breaks
  * careless code is then the usual one. */
 void *platform_alloc(size_t bytes)
@@ -49,6 +81,8 @@ void *platform_alloc(size_t bytes)
 	UINTN pages = (bytes + PAGE_SIZE - 1) / PAGE_SIZE;
 	EFI_PHYSICAL_ADDRESS at;
 
+	if (!fw_callable())
+		return from_pool(bytes);
 	if (taken + pages * PAGE_SIZE > budget())
 		return NULL;
 	for (unsigned i = 0; i < ARRAY_SIZE(limits); i++) {
@@ -56,6 +90,7 @@ void *platform_alloc(size_t bytes)
 		if (fw_bs->AllocatePages(AllocateMaxAddress, EfiLoaderData, pages, &at) ==
 		    EFI_SUCCESS) {
 			taken += pages * PAGE_SIZE;
+			hold(at, pages);
 			memset((void *)at, 0, pages * PAGE_SIZE);
 			return (void *)at;
 		}
@@ -63,12 +98,53 @@ void *platform_alloc(size_t bytes)
 	return NULL;
 }
 
+static bool in_pool(const void *p)
+{
+	return pool && (const u8 *)p >= pool && (const u8 *)p < pool + pool_bytes;
+}
+
 void platform_free(void *p, size_t bytes)
 {
 	UINTN pages = (bytes + PAGE_SIZE - 1) / PAGE_SIZE;
 
+	/* Last in, first out is how the referee's buffers come and go; the rest waits for the end. */
+	if (in_pool(p)) {
+		if ((u8 *)p + pages * PAGE_SIZE == pool + pool_used)
+			pool_used -= pages * PAGE_SIZE;
+		return;
+	}
+	if (!fw_callable())
+		return;
+	for (unsigned i = 0; i < ARRAY_SIZE(held); i++) {
+		if (held[i].at == (u64)p && held[i].pages == pages)
+			held[i].pages = 0;
+	}
 	if (fw_bs->FreePages((EFI_PHYSICAL_ADDRESS)p, pages) == EFI_SUCCESS)
 		taken -= pages * PAGE_SIZE;
+}
+
+bool memory_pool(size_t bytes)
+{
+	pool = platform_alloc(bytes);
+	pool_bytes = pool ? bytes : 0;
+	return pool != NULL;
+}
+
+void memory_keep(const void *p)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(held); i++) {
+		if (held[i].at == (u64)p)
+			held[i].pages = 0;
+	}
+}
+
+void memory_end(void)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(held); i++) {
+		if (held[i].pages)
+			fw_bs->FreePages(held[i].at, held[i].pages);
+	}
+	memset(held, 0, sizeof(held));
 }
 
 /* -------------------------------------------------------------------- walking */
@@ -138,10 +214,35 @@ static u64 *build_chain(unsigned count)
 			upper[0] = (u64)table | PTE_PRESENT | PTE_WRITE | PTE_USER;
 		else
 			first = table;
+		upper_table = upper;
 		upper = table;
 	}
 	last_table = upper;
 	return first;
+}
+
+/* Stacks lie in their own last-level tables, STACK_SLOT pages each, the lowest of them absent. */
+#define STACK_SLOT	 16
+#define STACKS_PER_TABLE (ENTRIES / STACK_SLOT)
+
+u8 *memory_guarded_stack(unsigned cpu, const u8 *physical, size_t bytes)
+{
+	unsigned which = 1 + cpu / STACKS_PER_TABLE, first = cpu % STACKS_PER_TABLE * STACK_SLOT;
+	u64 *table, pages = bytes / PAGE_SIZE;
+
+	if (!slot_base || which >= ENTRIES || pages >= STACK_SLOT)
+		return NULL;
+	if (!upper_table[which]) {
+		table = platform_alloc(PAGE_SIZE);
+		if (!table)
+			return NULL;
+		upper_table[which] = (u64)table | PTE_PRESENT | PTE_WRITE | PTE_USER;
+	}
+	table = (u64 *)(upper_table[which] & PTE_ADDR);
+	for (u64 i = 0; i < pages; i++)
+		table[first + 1 + i] = ((u64)physical + i * PAGE_SIZE) | PTE_PRESENT | PTE_WRITE |
+				       PTE_NX;
+	return slot_base + ((u64)which * ENTRIES + first + 1) * PAGE_SIZE;
 }
 
 static unsigned free_slot(const u64 *top)
@@ -240,7 +341,7 @@ const u8 *memory_text_alias(const void *text)
 	return slot_base + TEXT_AT * PAGE_SIZE + offset;
 }
 
-u64 platform_memory_bytes(void)
+static u64 count_memory(void)
 {
 	UINTN size = 0, key, step;
 	UINT32 version;
@@ -264,5 +365,15 @@ u64 platform_memory_bytes(void)
 		}
 	}
 	platform_free(map_buf, size);
+	return bytes;
+}
+
+u64 platform_memory_bytes(void)
+{
+	static u64 bytes;
+
+	/* Asked again in referee mode, where the firmware is out of reach. */
+	if (!bytes && fw_callable())
+		bytes = count_memory();
 	return bytes;
 }

@@ -1,112 +1,175 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The words that mcspin was started with: mcspin.cfg beside the image, then over it the command
- * line: the Shell's parameters, or the load options of a boot option.
+ * Where the words come from: mcspin.cfg beside the image, then the command line over it. The Shell
+ * hands words through its own protocol, their first the program's name. Load options may be a text
+ * with or without that name, or bytes that are no text at all.
  */
 #include "firmware.h"
+#include "shell.h"
 #include "../src/report/event.h"
 #include "../src/run/options.h"
 
-struct shell_parameters {
-	CHAR16 **argv;
-	UINTN argc;
-	VOID *in, *out, *err;
-};
+#define LINE_MAX_CHARS 1024
 
-#define LINE_MAX 512
+static char line[LINE_MAX_CHARS];
+static size_t line_len;
+/* Said as an event once the stream is open: load options that are no text. */
+static bool junk;
 
 bool fw_from_shell;
-static char line[LINE_MAX];
-static const char *junk; /* why the load options were not read */
 
-/* UTF-16 to ASCII; false when it is no text. */
-static bool append(const CHAR16 *text, size_t chars)
+const char *options_junk(void)
 {
-	size_t n = 0;
-
-	while (line[n])
-		n++;
-	if (n)
-		line[n++] = ' ';
-	for (size_t i = 0; i < chars && text[i]; i++) {
-		if (text[i] > 0x7e || (text[i] < 0x20 && text[i] != '\t'))
-			return false;
-		if (n + 1 >= LINE_MAX)
-			return false;
-		line[n++] = (char)text[i];
-	}
-	line[n] = 0;
-	return true;
+	return junk ? "the load options are no text and were ignored" : NULL;
 }
 
-static bool from_shell(void)
+static bool add_char(CHAR16 c)
 {
-	static EFI_GUID guid = {
-		0x752f3136, 0x4e16, 0x4fdc, {0xa2, 0x2a, 0xe5, 0xf4, 0x68, 0x12, 0xf4, 0xca}};
-	struct shell_parameters *p;
-
-	if (fw_bs->HandleProtocol(fw_image, &guid, (void **)&p) != EFI_SUCCESS)
+	if (line_len >= sizeof(line) - 1)
 		return false;
-	fw_from_shell = true;
-	for (UINTN i = 1; i < p->argc; i++) {
-		if (!append(p->argv[i], LINE_MAX)) {
-			junk = "the Shell's parameters are no plain text";
-			line[0] = 0;
-			break;
-		}
-	}
+	/* Keys and values are ASCII; anything else makes the word that holds it a bad one. */
+	line[line_len++] = c < 0x7f ? (char)c : '?';
+	line[line_len] = 0;
 	return true;
 }
 
-/* A first word that is the program's own name: it ends in .efi, or is the file's stem. */
+static bool add_text(const CHAR16 *text)
+{
+	while (*text) {
+		if (!add_char(*text++))
+			return false;
+	}
+	return add_char(L' ');
+}
+
+/* -------------------------------------------------------------------- the Shell's words */
+
+static bool from_shell(bool *fits)
+{
+	EFI_GUID guid = MCSPIN_SHELL_PARAMETERS_GUID;
+	struct shell_parameters *sp;
+
+	if (fw_bs->HandleProtocol(fw_image, &guid, (void **)&sp) != EFI_SUCCESS)
+		return false;
+	for (UINTN i = 1; i < sp->argc && *fits; i++)
+		*fits = add_text(sp->argv[i]);
+	return true;
+}
+
+/* -------------------------------------------------------------------- load options */
+
+/* Whole UTF-16 units, printable ones up to a NUL or the end. */
+static bool is_text(const CHAR16 *s, size_t units)
+{
+	if (!units)
+		return false;
+	for (size_t i = 0; i < units && s[i]; i++) {
+		bool blank = s[i] == L' ' || s[i] == L'\t' || s[i] == L'\r' || s[i] == L'\n';
+
+		if (!blank && (s[i] < 0x20 || s[i] == 0x7f || s[i] >= 0xd800))
+			return false;
+	}
+	return s[0] != 0;
+}
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+}
+
+static bool ends_in_efi(const char *word, size_t len)
+{
+	return len >= 4 && word[len - 4] == '.' && lower(word[len - 3]) == 'e' &&
+	       lower(word[len - 2]) == 'f' && lower(word[len - 1]) == 'i';
+}
+
+/* "MCSPIN" for \EFI\BOOT\MCSPIN.EFI; "" where the image has no path of text. */
+static void image_stem(char *out, size_t max)
+{
+	char name[80];
+	size_t n = files_image_name(name, sizeof(name));
+
+	if (ends_in_efi(name, n))
+		n -= 4;
+	n = min_of(n, max - 1);
+	memcpy(out, name, n);
+	out[n] = 0;
+}
+
+static bool same_word(const char *a, size_t len, const char *b)
+{
+	size_t i = 0;
+
+	for (; i < len && b[i]; i++) {
+		if (lower(a[i]) != lower(b[i]))
+			return false;
+	}
+	return i == len && !b[i];
+}
+
+/* The program's name in front: a first word without `=` that looks like it. */
 static void drop_name(void)
 {
-	size_t n = 0, equals = 0;
-	bool name;
+	char stem[80];
+	size_t start = 0, end, slash;
+	bool equals = false;
 
-	while (line[n] && line[n] != ' ') {
-		equals |= line[n] == '=';
-		n++;
+	while (line[start] == ' ')
+		start++;
+	slash = start;
+	for (end = start; line[end] && line[end] != ' '; end++) {
+		equals = equals || line[end] == '=';
+		if (line[end] == '\\' || line[end] == '/' || line[end] == ':')
+			slash = end + 1;
 	}
-	name = !equals && ((n >= 4 && (!memcmp(line + n - 4, ".efi", 4) ||
-				       !memcmp(line + n - 4, ".EFI", 4))) ||
-			   (n == 6 && !memcmp(line, "mcspin", 6)) ||
-			   (n == 7 && !memcmp(line, "BOOTX64", 7)));
-	if (name)
-		memmove(line, line + n, sizeof(line) - n);
+	image_stem(stem, sizeof(stem));
+	if (end == start || equals)
+		return;
+	if (ends_in_efi(line + start, end - start) ||
+	    (*stem && same_word(line + slash, end - slash, stem)))
+		memset(line + start, ' ', end - start);
 }
 
-static void from_load_options(void)
+static void from_load_options(bool *fits)
 {
-	UINT32 bytes = fw_loaded->LoadOptionsSize;
+	const u8 *bytes = fw_loaded->LoadOptions;
+	size_t size = fw_loaded->LoadOptionsSize, units = size / 2;
 
-	if (!bytes || !fw_loaded->LoadOptions)
+	if (!bytes || !size)
 		return;
-	if (bytes % 2 || !append(fw_loaded->LoadOptions, bytes / 2)) {
-		line[0] = 0;
-		junk = "the load options are no text and were ignored";
+	if (size % 2 || (u64)bytes % 2 || !is_text((const CHAR16 *)bytes, units)) {
+		/* A terminator alone, or blanks, is an empty line rather than junk. */
+		for (size_t i = 0; i < size; i++)
+			junk = junk || bytes[i];
 		return;
+	}
+	for (size_t i = 0; i < units && *fits; i++) {
+		CHAR16 c = ((const CHAR16 *)bytes)[i];
+
+		if (!c)
+			break;
+		*fits = add_char(c < 0x20 ? L' ' : c);
 	}
 	drop_name();
 }
 
+/* -------------------------------------------------------------------- all of it */
+
 bool options_read(char *why, size_t len)
 {
+	bool fits = true;
 	char *config;
 
 	options_init(&options);
 	config = files_config();
 	if (config && options_parse(&options, config, "mcspin.cfg", why, len))
 		return false;
-	if (!from_shell())
-		from_load_options();
-	if (options_parse(&options, line, "command line", why, len))
+	fw_from_shell = from_shell(&fits);
+	if (!fw_from_shell)
+		from_load_options(&fits);
+	if (!fits) {
+		mc_snprintf(why, len, "command line: longer than %d characters", LINE_MAX_CHARS - 1);
 		return false;
-	return true;
-}
-
-const char *options_junk(void);
-const char *options_junk(void)
-{
-	return junk;
+	}
+	return options_parse(&options, line, "command line", why, len) == 0;
 }

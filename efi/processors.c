@@ -19,6 +19,11 @@
 #define LEAVE_MS    2000
 #define SYNC_MS	    1000 /* microseconds on a machine; an emulator's host may be busy */
 #define PULL_OUT_MS 500
+#define WATCH_S	    15 /* so that a hang ends in a report within 20 s */
+#define WATCH_FW_S  60 /* a slow stick is no hang */
+#define WATCH_EVERY 4096
+#define POOL_BYTES  (24ul << 20)
+#define REFEREE_STACK (128ul << 10) /* what UEFI promises the boot processor */
 
 enum state {
 	AWAY,	  /* not arrived, or not held by us */
@@ -45,6 +50,17 @@ static struct mp_services *mp;
 static EFI_EVENT finished;
 static unsigned count = 1, total = 1;
 static u32 leaving;
+
+/* Referee mode: the processor that runs the tests, and what it runs; 0: the boot processor. */
+static unsigned referee;
+static bool referee_wanted, started;
+static void (*referee_work)(void);
+static u8 *referee_stack;
+
+/* The watch over the control processor. */
+static u64 life; /* TSC of its last sign */
+static u32 watched, life_pulled;
+static EFI_EVENT life_timer;
 
 /* -------------------------------------------------------------------- counting */
 
@@ -104,16 +120,23 @@ unsigned platform_cpus(void)
 
 unsigned platform_control_cpu(void)
 {
-	return 0;
+	return referee;
+}
+
+bool fw_callable(void)
+{
+	return !referee;
 }
 
 bool platform_cpu_usable(unsigned cpu)
 {
-	return cpu < count && !processors[cpu].unusable;
+	return cpu < count && !processors[cpu].unusable && (cpu || !referee);
 }
 
 const char *platform_cpu_why(unsigned cpu)
 {
+	if (!cpu && referee)
+		return "the firmware keeps the boot processor while the others work";
 	return cpu < count && processors[cpu].unusable ? processors[cpu].why : NULL;
 }
 
@@ -125,7 +148,9 @@ u32 platform_apic_id(unsigned cpu)
 static void give_up(unsigned cpu, const char *why)
 {
 	processors[cpu].unusable = true;
-	mc_snprintf(processors[cpu].why, sizeof(processors[cpu].why), "%s", why);
+	if (why != processors[cpu].why)
+		mc_snprintf(processors[cpu].why, sizeof(processors[cpu].why), "%s", why);
+	crash_tell();
 	run_worsen(RESULT_ERROR, "processor %u (APIC id %u) is not used any more: %s", cpu,
 		   processors[cpu].apic_id, why);
 }
@@ -144,12 +169,56 @@ static void answer_sync(struct processor *p)
 	}
 }
 
+static u64 raw_tsc(void)
+{
+	u32 low, high;
+
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+	return (u64)high << 32 | low;
+}
+
+static u64 silence(void)
+{
+	u64 now = raw_tsc(), then = __atomic_load_n(&life, __ATOMIC_ACQUIRE);
+
+	return now > then ? now - then : 0;
+}
+
+static bool control_hangs(void)
+{
+	u32 seconds = fw_inside && !referee ? WATCH_FW_S : WATCH_S;
+
+	return __atomic_load_n(&watched, __ATOMIC_ACQUIRE) &&
+	       silence() > tsc_from_us(seconds * 1000000ul);
+}
+
+static void send_nmi(u32 apic_id);
+
+/* By an idle processor: pull the control processor out, once; reset where even that fails. */
+static void watch_control(void)
+{
+	u32 nobody = 0;
+
+	if (!control_hangs())
+		return;
+	if (__atomic_compare_exchange_n(&life_pulled, &nobody, 1, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_RELAXED)) {
+		send_nmi(processors[referee].apic_id);
+		return;
+	}
+	if (nobody == 1 && silence() > tsc_from_us((WATCH_FW_S + 3) * 1000000ul))
+		crash_reset("the control processor hung and did not even answer an NMI");
+}
+
 static void loop(void *arg)
 {
 	struct processor *p = arg;
+	u32 idle = 0;
 
 	while (!__atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
 		if (__atomic_load_n(&p->state, __ATOMIC_ACQUIRE) != POSTED) {
+			if (!(++idle % WATCH_EVERY))
+				watch_control();
 			cpu_relax();
 			continue;
 		}
@@ -157,8 +226,35 @@ static void loop(void *arg)
 		if (memory_cr3())
 			write_cr3(memory_cr3());
 		p->fn(p->arg);
+		if (!traps_canaries(smp_processor_id())) {
+			crash_note(NULL, 0, "its stack was overrun");
+			processors_abandon("its stack was overrun");
+		}
 		__atomic_store_n(&p->state, IDLE, __ATOMIC_RELEASE);
 	}
+}
+
+static bool wait_states(bool (*done)(u32 state), u32 ms);
+static bool arrived(u32 state)
+{
+	return state != AWAY;
+}
+
+static void call_missing(void)
+{
+	for (unsigned cpu = 1; cpu < count; cpu++) {
+		if (processors[cpu].state == AWAY)
+			give_up(cpu, "it never arrived");
+	}
+}
+
+/* The whole of the tests and benches, on the referee. */
+static void referee_loop(void *arg)
+{
+	if (!wait_states(arrived, ARRIVE_MS))
+		call_missing();
+	referee_work();
+	__atomic_store_n(&leaving, 1, __ATOMIC_RELEASE);
 }
 
 static void EFIAPI enter(VOID *unused)
@@ -175,8 +271,14 @@ static void EFIAPI enter(VOID *unused)
 	traps_load(cpu);
 	if (!context_save(&processors[cpu].way_out)) {
 		__atomic_store_n(&processors[cpu].state, IDLE, __ATOMIC_RELEASE);
-		call_on_stack(loop, &processors[cpu], traps_stack_top(cpu));
+		if (cpu == referee)
+			call_on_stack(referee_loop, NULL, referee_stack + REFEREE_STACK);
+		else
+			call_on_stack(loop, &processors[cpu], traps_stack_top(cpu));
 	}
+	/* A referee that was thrown out lets the others go as well. */
+	if (cpu == referee)
+		__atomic_store_n(&leaving, 1, __ATOMIC_RELEASE);
 	traps_unload(cpu);
 	__atomic_store_n(&processors[cpu].state, LEFT, __ATOMIC_RELEASE);
 }
@@ -196,9 +298,15 @@ static bool wait_states(bool (*done)(u32 state), u32 ms)
 	return true;
 }
 
-static bool arrived(u32 state)
+/* 0, or what the firmware said. An event: return at once; none: return when all have left. */
+static EFI_STATUS start_all(EFI_EVENT event, UINTN timeout_us)
 {
-	return state != AWAY;
+	EFI_STATUS status;
+
+	fw_tables_begin();
+	status = mp->startup_all(mp, enter, FALSE, event, timeout_us, NULL, NULL);
+	fw_tables_end();
+	return status;
 }
 
 void processors_enter(void)
@@ -207,25 +315,59 @@ void processors_enter(void)
 
 	if (count == 1)
 		return;
-	fw_bs->CreateEvent(0, TPL_CALLBACK, NULL, NULL, &finished);
-	fw_tables_begin();
-	fw_inside = true;
-	status = mp->startup_all(mp, enter, FALSE, finished, 0, NULL, NULL);
-	fw_inside = false;
-	fw_tables_end();
-	if (status != EFI_SUCCESS) {
-		event_warn("MP Services would not start the other processors (status 0x%llx): this "
-			   "run has one processor",
-			   (unsigned long long)status);
+	if (FW(fw_bs->CreateEvent(0, TPL_CALLBACK, NULL, NULL, &finished)) != EFI_SUCCESS)
+		finished = NULL;
+	status = finished ? FW(start_all(finished, 0)) : EFI_UNSUPPORTED;
+	started = status == EFI_SUCCESS;
+	if (started) {
+		if (!wait_states(arrived, ARRIVE_MS))
+			call_missing();
+		return;
+	}
+	/* With one processor beside the boot processor a referee would have nobody to watch. */
+	if (status == EFI_UNSUPPORTED && count > 2) {
+		referee_wanted = true;
+		event_warn("MP Services refuses to return while others work: processor 1 runs the "
+			   "tests as referee, and the boot processor takes no part");
+		return;
+	}
+	event_warn("MP Services would not start the other processors (status 0x%llx): this "
+		   "run has one processor",
+		   (unsigned long long)status);
+	count = 1;
+}
+
+bool processors_referee(void (*fn)(void))
+{
+	UINTN limit = (run_budget_s() + 120) * 1000000ul;
+	EFI_STATUS status;
+
+	if (!referee_wanted)
+		return false;
+	referee_stack = platform_alloc(REFEREE_STACK);
+	platform_memory_bytes();
+	if (!referee_stack || !memory_pool(POOL_BYTES)) {
+		event_warn("no memory for the referee: this run has one processor");
 		count = 1;
-		return;
+		return false;
 	}
-	if (wait_states(arrived, ARRIVE_MS))
-		return;
+	referee_work = fn;
+	referee = 1;
+	status = start_all(NULL, limit);
+	referee = 0;
+	started = true;
+	crash_tell();
+	if (processors[1].unusable || *processors[1].why)
+		give_up(1, processors[1].why);
+	if (status == EFI_SUCCESS)
+		return true;
 	for (unsigned cpu = 1; cpu < count; cpu++) {
-		if (processors[cpu].state == AWAY)
-			give_up(cpu, "it never arrived");
+		if (!processors[cpu].entered)
+			give_up(cpu, "MP Services never started it");
 	}
+	run_worsen(RESULT_ERROR, "MP Services ended the referee's run with status 0x%llx",
+		   (unsigned long long)status);
+	return true;
 }
 
 /* -------------------------------------------------------------------- work */
@@ -236,6 +378,7 @@ int platform_post(unsigned cpu, void (*fn)(void *), void *arg)
 
 	if (!platform_cpu_usable(cpu) || cpu == platform_control_cpu())
 		return -ENODEV;
+	processors_alive();
 	if (__atomic_load_n(&p->state, __ATOMIC_ACQUIRE) != IDLE)
 		return -EBUSY;
 	p->fn = fn;
@@ -273,31 +416,42 @@ static bool spin_until(const u32 *word, u32 value, u32 ms)
 	return true;
 }
 
+static bool posted(const struct processor *p)
+{
+	return __atomic_load_n(&p->state, __ATOMIC_ACQUIRE) == POSTED;
+}
+
+/* True when the processor left its work within `ms`. */
+static bool work_ends(const struct processor *p, u32 ms)
+{
+	u64 start = rdtsc_ordered(), limit = tsc_from_us(ms * 1000ul);
+
+	while (posted(p)) {
+		if (rdtsc_ordered() - start > limit)
+			return false;
+		processors_alive();
+		cpu_relax();
+	}
+	return true;
+}
+
 int platform_wait(unsigned cpu, u32 ms)
 {
 	struct processor *p = &processors[cpu];
-	u64 start = rdtsc_ordered(), limit = tsc_from_us(ms * 1000ul);
-	u32 state;
 
-	while ((state = __atomic_load_n(&p->state, __ATOMIC_ACQUIRE)) == POSTED) {
-		if (rdtsc_ordered() - start <= limit) {
-			cpu_relax();
-			continue;
-		}
+	if (!work_ends(p, ms)) {
 		__atomic_store_n(&p->pull, 1, __ATOMIC_RELEASE);
 		send_nmi(p->apic_id);
-		if (spin_until(&p->state, PULLED, PULL_OUT_MS))
-			give_up(cpu, "it hung and was pulled out by NMI");
-		else
-			give_up(cpu, "it hung and did not even answer an NMI");
+		give_up(cpu, work_ends(p, PULL_OUT_MS)
+				     ? "it hung and was pulled out by NMI"
+				     : "it hung and did not even answer an NMI");
 		return -ETIMEDOUT;
 	}
-	if (state == PULLED || state == LEFT) {
-		if (!p->unusable)
-			give_up(cpu, *p->why ? p->why : "it ended in an exception");
-		return -ETIMEDOUT;
-	}
-	return 0;
+	if (__atomic_load_n(&p->state, __ATOMIC_ACQUIRE) == IDLE)
+		return 0;
+	if (!p->unusable)
+		give_up(cpu, *p->why ? p->why : "it ended in an exception");
+	return -ETIMEDOUT;
 }
 
 /* In our loop, with our NMI handler: nothing may be sent to one that the firmware has. */
@@ -305,7 +459,7 @@ static bool held(unsigned cpu)
 {
 	u32 state = __atomic_load_n(&processors[cpu].state, __ATOMIC_ACQUIRE);
 
-	return platform_cpu_usable(cpu) && (state == IDLE || state == POSTED);
+	return platform_cpu_usable(cpu) && cpu != referee && (state == IDLE || state == POSTED);
 }
 
 int platform_sync_cores(void)
@@ -335,9 +489,16 @@ bool processors_nmi(struct pt_regs *regs)
 {
 	struct processor *p = &processors[smp_processor_id()];
 
-	if (__atomic_load_n(&p->pull, __ATOMIC_ACQUIRE))
+	if (smp_processor_id() == referee && __atomic_load_n(&life_pulled, __ATOMIC_ACQUIRE) == 1) {
+		__atomic_store_n(&life_pulled, 2, __ATOMIC_RELEASE);
+		platform_crash(regs, X86_TRAP_NMI, "the control processor hung and was pulled out");
+	}
+	if (__atomic_load_n(&p->pull, __ATOMIC_ACQUIRE)) {
+		crash_note(regs, X86_TRAP_NMI, "it hung and was pulled out by NMI");
 		processors_abandon("it hung and was pulled out by NMI");
-	if (__atomic_load_n(&p->sync_asked, __ATOMIC_ACQUIRE) == p->sync_done)
+	}
+	/* One that came late, after a later one was answered, is still ours. */
+	if (!__atomic_load_n(&p->sync_asked, __ATOMIC_ACQUIRE))
 		return false;
 	answer_sync(p);
 	return true;
@@ -353,6 +514,46 @@ void processors_abandon(const char *why)
 	context_jump(&p->way_out);
 }
 
+/* -------------------------------------------------------------------- the watch */
+
+void processors_alive(void)
+{
+	__atomic_store_n(&life, raw_tsc(), __ATOMIC_RELEASE);
+}
+
+/* One processor alone: the firmware's timer interrupts it, unless interrupts are off. */
+static VOID EFIAPI on_life_timer(EFI_EVENT event, VOID *context)
+{
+	if (!control_hangs())
+		return;
+	__atomic_store_n(&watched, 0, __ATOMIC_RELEASE);
+	platform_crash(NULL, X86_TRAP_NMI, "the only processor hung; the firmware's timer found it");
+}
+
+#define TIMER_100NS 10000000ul /* a second */
+
+static void start_life_timer(void)
+{
+	if (FW(fw_bs->CreateEvent(EVT_TIMER | EVT_NOTIFY_SIGNAL, TPL_CALLBACK, on_life_timer, NULL,
+				  &life_timer)) != EFI_SUCCESS)
+		life_timer = NULL;
+	else
+		FW(fw_bs->SetTimer(life_timer, TimerPeriodic, TIMER_100NS));
+}
+
+void processors_watch(bool on)
+{
+	processors_alive();
+	life_pulled = 0;
+	__atomic_store_n(&watched, on, __ATOMIC_RELEASE);
+	if (on && count == 1)
+		start_life_timer();
+	if (!on && life_timer && fw_callable()) {
+		FW(fw_bs->CloseEvent(life_timer));
+		life_timer = NULL;
+	}
+}
+
 /* -------------------------------------------------------------------- leaving */
 
 static bool gone(u32 state)
@@ -364,7 +565,7 @@ void processors_leave(void)
 {
 	u64 start, limit = tsc_from_us(LEAVE_MS * 1000ul);
 
-	if (count == 1)
+	if (count == 1 || !started)
 		return;
 	for (unsigned cpu = 1; cpu < count; cpu++) {
 		if (!processors[cpu].unusable && !traps_canaries(cpu))
@@ -373,16 +574,21 @@ void processors_leave(void)
 	__atomic_store_n(&leaving, 1, __ATOMIC_RELEASE);
 	wait_states(gone, LEAVE_MS);
 	/* The firmware looks every 100 ms, from its timer interrupt. */
+	if (!finished)
+		return;
 	start = rdtsc_ordered();
-	while (fw_bs->CheckEvent(finished) != EFI_SUCCESS && rdtsc_ordered() - start < limit)
+	while (!referee_wanted && FW(fw_bs->CheckEvent(finished)) != EFI_SUCCESS &&
+	       rdtsc_ordered() - start < limit)
 		cpu_relax();
-	fw_bs->CloseEvent(finished);
+	FW(fw_bs->CloseEvent(finished));
 }
 
+/* One that never arrived may still do so, in memory that is somebody else's by then; where MP
+ * Services returned from a blocking call it has no such plan any more. */
 bool processors_all_back(void)
 {
-	for (unsigned cpu = 1; cpu < count; cpu++) {
-		if (processors[cpu].entered && processors[cpu].state != LEFT)
+	for (unsigned cpu = 1; started && cpu < count; cpu++) {
+		if (processors[cpu].state != LEFT && (processors[cpu].entered || !referee_wanted))
 			return false;
 	}
 	return true;

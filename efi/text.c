@@ -29,19 +29,16 @@ static bool writable(void)
 /* The protocol changes the firmware's tables, which mcspin's share below the top level. */
 static bool by_protocol(bool open)
 {
-	struct memory_attribute *ma = fw_protocol(&memattr_guid);
+	struct memory_attribute *ma = fw_callable() ? fw_protocol(&memattr_guid) : NULL;
 	EFI_STATUS status;
 
 	if (!ma)
 		return false;
 	fw_tables_begin();
-	fw_inside = true;
-	if (open) {
-		status = ma->clear(ma, (u64)_text, text_bytes(), MEMATTR_RO);
-	} else {
-		status = ma->set(ma, (u64)_text, text_bytes(), MEMATTR_RO);
-	}
-	fw_inside = false;
+	if (open)
+		status = FW(ma->clear(ma, (u64)_text, text_bytes(), MEMATTR_RO));
+	else
+		status = FW(ma->set(ma, (u64)_text, text_bytes(), MEMATTR_RO));
 	fw_tables_end();
 	return status == EFI_SUCCESS;
 }

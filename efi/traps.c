@@ -41,6 +41,7 @@ static_assert(sizeof(struct gate) == 16, "Intel SDM vol. 3A, figure 6-8");
 struct saved {
 	struct table_register gdt, idt;
 	u64 cr0, cr3, cr4, gs_base;
+	u16 tr;
 	bool valid;
 };
 
@@ -49,13 +50,15 @@ struct cpu_area {
 	u8 ist[IST_COUNT][IST_BYTES];
 	struct percpu percpu;
 	u8 gdt[GDT_BYTES] __aligned(16);
-	struct tss tss;
+	struct tss *tss;
+	u8 *guarded; /* the stack's lowest byte where a page that faults lies below it, or NULL */
 	u16 tss_selector;
 	struct saved saved;
-};
+} __aligned(PAGE_SIZE);
 static_assert(sizeof(struct cpu_area) <= 64 << 10, "the budget: 64 KiB a processor");
 
 static struct cpu_area *areas;
+static struct tss *tss_pages; /* apart, because they outlive the run where TR was null before */
 static struct gate *idt;
 static bool use_smap;
 
@@ -68,7 +71,14 @@ struct cpu_area *traps_area(unsigned cpu)
 
 void *traps_stack_top(unsigned cpu)
 {
-	return areas[cpu].stack + STACK_BYTES;
+	return (areas[cpu].guarded ? areas[cpu].guarded : areas[cpu].stack) + STACK_BYTES;
+}
+
+bool traps_overrun(unsigned cpu, u64 sp)
+{
+	u64 bottom = (u64)(areas[cpu].guarded ? areas[cpu].guarded : areas[cpu].stack);
+
+	return cpu && sp >= bottom - PAGE_SIZE && sp < bottom + CANARY_WORDS * 8 + 512;
 }
 
 /* The lowest words of each stack: an overrun of one ends in the next, so each has its own. */
@@ -123,8 +133,13 @@ int traps_start(unsigned cpus)
 
 	areas = platform_alloc(cpus * sizeof(*areas));
 	idt = platform_alloc(IDT_ENTRIES * sizeof(*idt));
-	if (!areas || !idt)
+	tss_pages = platform_alloc(cpus * sizeof(*tss_pages));
+	if (!areas || !idt || !tss_pages)
 		return -ENOMEM;
+	for (unsigned cpu = 0; cpu < cpus; cpu++) {
+		areas[cpu].tss = &tss_pages[cpu];
+		areas[cpu].guarded = memory_guarded_stack(cpu, areas[cpu].stack, STACK_BYTES);
+	}
 	__asm__ volatile("sidt %0" : "=m"(old));
 	__asm__ volatile("movw %%cs, %0" : "=r"(cs));
 	memcpy(idt, (void *)old.base, min_of((size_t)old.limit + 1, IDT_ENTRIES * sizeof(*idt)));
@@ -152,6 +167,7 @@ static void save(struct saved *s)
 	s->cr3 = read_cr3();
 	s->cr4 = read_cr4();
 	s->gs_base = rdmsr(MSR_GS_BASE);
+	__asm__ volatile("str %0" : "=r"(s->tr));
 	s->valid = true;
 }
 
@@ -174,7 +190,7 @@ static void build_gdt(struct cpu_area *a)
 {
 	size_t bytes = min_of((size_t)a->saved.gdt.limit + 1, (size_t)GDT_BYTES - 16);
 	size_t at = (bytes + 15) & ~15ul;
-	u64 base = (u64)&a->tss, *d = (u64 *)(a->gdt + at);
+	u64 base = (u64)a->tss, *d = (u64 *)(a->gdt + at);
 
 	at = min_of(at, (size_t)GDT_BYTES - 16);
 	memcpy(a->gdt, (void *)a->saved.gdt.base, bytes);
@@ -182,9 +198,9 @@ static void build_gdt(struct cpu_area *a)
 	       (base >> 24 & 0xff) << 56;
 	d[1] = base >> 32;
 	a->tss_selector = (u16)at;
-	a->tss.iomap = sizeof(struct tss);
+	a->tss->iomap = sizeof(struct tss);
 	for (unsigned i = 0; i < IST_COUNT; i++)
-		a->tss.ist[i] = (u64)(a->ist[i] + IST_BYTES) & ~15ul;
+		a->tss->ist[i] = (u64)(a->ist[i] + IST_BYTES) & ~15ul;
 }
 
 static bool cpuid7_ebx(unsigned bit)
@@ -221,6 +237,25 @@ void traps_load(unsigned cpu)
 		write_cr3(memory_cr3());
 }
 
+/* A firmware with a TSS of its own gets it back: LTR wants a descriptor that is not busy. */
+static void reload_tr(const struct saved *s)
+{
+	u8 *access = (u8 *)s->gdt.base + (s->tr & ~7) + 5;
+
+	if (!s->tr || (s->tr & ~7) + 15 > s->gdt.limit)
+		return;
+	write_cr0(s->cr0 & ~X86_CR0_WP);
+	*access &= (u8)~2;
+	__asm__ volatile("ltr %0" ::"r"(s->tr) : "memory");
+	write_cr0(s->cr0);
+}
+
+void traps_keep(void)
+{
+	if (!areas[0].saved.tr)
+		memory_keep(tss_pages);
+}
+
 void traps_unload(unsigned cpu)
 {
 	struct saved *s = &areas[cpu].saved;
@@ -233,6 +268,8 @@ void traps_unload(unsigned cpu)
 	wrmsr(MSR_GS_BASE, s->gs_base);
 	__asm__ volatile("lidt %0" ::"m"(s->idt) : "memory");
 	__asm__ volatile("lgdt %0" ::"m"(s->gdt) : "memory");
+	if (s->tr)
+		reload_tr(s);
 	s->valid = false;
 }
 
@@ -272,5 +309,8 @@ void trap_dispatch(struct pt_regs *regs)
 		return;
 	if (handle_trap(regs, (unsigned)regs->vector, addr))
 		return;
-	platform_crash(regs, (unsigned)regs->vector, "an exception that nothing expected");
+	platform_crash(regs, (unsigned)regs->vector,
+		       traps_overrun(smp_processor_id(), regs->sp)
+			       ? "its stack was overrun"
+			       : "an exception that nothing expected");
 }
