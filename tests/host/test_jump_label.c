@@ -50,7 +50,7 @@ static int record_sync(void)
 	return sync_result;
 }
 
-static const struct poke_ops recording = {record_write, record_sync};
+static const struct poke_ops recording = {record_write, record_sync, NULL};
 
 static void start_record(void)
 {
