@@ -73,23 +73,29 @@ struct external {
 static volatile u8 go;
 static u64 number, arrived, missed;
 
-static void announce(const struct external *x, unsigned cpu)
+static void tell_inject(const char *routine, u64 load, unsigned skip,
+			const struct injection *what, unsigned cpu)
 {
 	go = 0;
 	event_begin("inject");
 	event_u64("number", ++number);
 	event_u64("cpu", cpu);
 	event_u64("apic_id", platform_apic_id(cpu));
-	event_str("routine", x->shape->name);
-	event_hex64("address", x->load);
-	event_u64("skip", x->skip);
+	event_str("routine", routine);
+	event_hex64("address", load);
+	event_u64("skip", skip);
 	event_hex64("go", (u64)&go);
 	event_u64("bank", 2);
-	event_hex64("status", x->what->status);
-	event_hex64("mcg_status", x->what->mcgstatus);
-	event_bool("broadcast", x->what->broadcast);
-	event_str("what", x->what->name);
+	event_hex64("status", what->status);
+	event_hex64("mcg_status", what->mcgstatus);
+	event_bool("broadcast", what->broadcast);
+	event_str("what", what->name);
 	event_end();
+}
+
+static void announce(const struct external *x, unsigned cpu)
+{
+	tell_inject(x->shape->name, x->load, x->skip, x->what, cpu);
 }
 
 /* The rig's answer, or false after WAIT_US. */
@@ -100,6 +106,12 @@ static bool wait_for_go(void)
 	while (!go && rdtsc_ordered() - start < wait)
 		cpu_relax();
 	return go;
+}
+
+bool inject_at_load(const char *routine, u64 load, unsigned skip)
+{
+	tell_inject(routine, load, skip, &local, smp_processor_id());
+	return wait_for_go();
 }
 
 static void copy_at_the_word(void *arg)

@@ -32,4 +32,8 @@ void inject_release(void);
 /* What the rules of this machine say about it at a machine-check-safe load. */
 enum mce_severity inject_grade(const struct injection *i);
 
+/* Ask the rig for a recoverable check when this processor has passed the load `skip` times. False:
+ * no rig answered within ten seconds. */
+bool inject_at_load(const char *routine, u64 load, unsigned skip);
+
 #endif
