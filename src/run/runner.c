@@ -172,20 +172,6 @@ static bool chosen(const struct test *t)
 	return !(t->needs & NEED_ASKED);
 }
 
-static const char *const need_words[] = {"ring0", "host", "arena", "2-cpus", "mce", "realtime",
-					 "patched", "icount", "long", "asked"};
-
-static void needs_text(u32 needs, char *buf, size_t len)
-{
-	size_t at = 0;
-
-	*buf = 0;
-	for (unsigned i = 0; i < ARRAY_SIZE(need_words); i++) {
-		if ((needs & (1u << i)) && at < len)
-			at += mc_snprintf(buf + at, len - at, "%s%s", at ? "," : "", need_words[i]);
-	}
-}
-
 static size_t test_count(void)
 {
 	return __stop_mcspin_tests - __start_mcspin_tests;
@@ -194,31 +180,6 @@ static size_t test_count(void)
 static size_t bench_count(void)
 {
 	return __stop_mcspin_benches - __start_mcspin_benches;
-}
-
-void run_list(void (*line)(const char *text))
-{
-	char needs[80], buf[200];
-
-	for (unsigned s = 0; s < NR_SUITES; s++) {
-		for (size_t i = 0; i < test_count(); i++) {
-			const struct test *t = __start_mcspin_tests[i];
-
-			if (t->suite != s)
-				continue;
-			needs_text(t->needs, needs, sizeof(needs));
-			mc_snprintf(buf, sizeof(buf), "%s.%s [%s] %s", suite_names[s], t->name, needs,
-				    t->sentence);
-			line(buf);
-		}
-	}
-	for (size_t i = 0; i < bench_count(); i++) {
-		const struct bench *b = __start_mcspin_benches[i];
-
-		needs_text(b->needs, needs, sizeof(needs));
-		mc_snprintf(buf, sizeof(buf), "bench.%s [%s] %s", b->name, needs, b->sentence);
-		line(buf);
-	}
 }
 
 /* -------------------------------------------------------------------- suites */

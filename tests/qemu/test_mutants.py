@@ -10,13 +10,16 @@ import rig
 
 # macro -> (words of the run, what a failed test's name or reason must hold)
 IN_QEMU = {
-    "MUTANT_ELSE": ("quick=1 suite=copy_mc bench=none", "copies"),
-    "MUTANT_EXTABLE": ("quick=1 suite=copy_mc bench=none", "copy_mc"),
-    "MUTANT_HANDOFF": ("quick=1 suite=osq bench=none", "osq"),
+    "MUTANT_ELSE": ("quick=1 suite=copy_mc test=copies* bench=none", "copies_per_call"),
+    "MUTANT_CLAC": ("quick=1 suite=copy_mc test=smap bench=none", "smap"),
 }
 NATIVE = {
-    "MUTANT_RESIDUE": ("quick=1 suite=copy_mc bench=none", "copy_mc"),
-    "MUTANT_KVM_BYTE": ("quick=1 suite=osq,alternatives bench=none", ""),
+    "MUTANT_EXTABLE": ("quick=1 suite=copy_mc test=nfit_matrix bench=none", "copy_mc.nfit_matrix"),
+    "MUTANT_RESIDUE": ("quick=1 suite=copy_mc test=nfit_matrix bench=none", "copy_mc.nfit_matrix"),
+    "MUTANT_HANDOFF": ("quick=1 suite=osq bench=none", "osq."),
+    "MUTANT_KVM_BYTE": ("quick=1 suite=osq bench=none", "osq."),
+    "MUTANT_MCIP": ("quick=1 suite=mce bench=none", "mce."),
+    "MUTANT_PCC": ("quick=1 suite=mce bench=none", "mce.severity"),
 }
 
 

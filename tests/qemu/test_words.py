@@ -19,7 +19,7 @@ def test_refused(boot, words, named):
 
 
 def test_list_and_help(boot):
-    run = boot("help=1 list=1", smp=1, timeout=60)
+    run = boot("help=1 list=1 suite=selftest", smp=1, timeout=60)
     assert run.code == rig.PASS
     assert not run.of("run"), "something ran"
     text = "\n".join(run.lines)
