@@ -165,7 +165,7 @@ def boot(folder, options="", cpu="Cascadelake-Server", smp=2, memory="512M", ext
     run = Run(folder)
     if disk is None:
         disk = folder / "disk.img"
-        make_disk(disk, words(options) + " exit=qemu", image)
+        make_disk(disk, "exit=qemu hold=0 " + words(options), image)
     serial = folder / "serial.log"
     serial.write_bytes(b"")
     line = command_line(folder, disk, cpu, smp, memory, extra, drive, **firmware)
