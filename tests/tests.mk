@@ -64,7 +64,7 @@ $(BUILD)/.need-qemu: tests/need
 	@tests/need qemu-system-x86 ovmf mtools python3 && touch $@
 $(BUILD)/.need-pytest: tests/need
 	@mkdir -p $(@D)
-	@tests/need python3 python3-pytest python3-capstone && touch $@
+	@tests/need python3 python3-pytest python3-capstone perl libxml2-utils chromium && touch $@
 
 .PHONY: run test bench plan
 #help make run               boot in QEMU and show the run; CPU= SMP= OPTIONS="key=value …"
@@ -72,7 +72,7 @@ run: $(BUILD)/mcspin.img | $(BUILD)/.need-qemu
 	@$(PYTHON) tests/qemu/run.py --cpu '$(CPU)' --smp '$(SMP)' --options '$(OPTIONS)' $(BUILD)/run
 
 #help make test              everything, in at most 20 minutes on two cores
-test: $(BUILD)/mcspin.img $(UNITS) $(BUILD)/host/mcspin-host $(BUILD)/host/plan clang | $(BUILD)/.need-qemu $(BUILD)/.need-pytest $(BUILD)/.need-cpuid
+test: $(BUILD)/mcspin.img $(UNITS) $(BUILD)/host/mcspin-host $(BUILD)/host/plan $(BUILD)/host/rebuild clang | $(BUILD)/.need-qemu $(BUILD)/.need-pytest $(BUILD)/.need-cpuid
 	@$(PYTHON) tests/all.py $(BUILD) $(UNITS)
 
 #help make bench             the core natively on this machine; build/bench/results.json
