@@ -6,6 +6,8 @@
 
 #include "atomic.h"
 
+#ifndef OSQ_ATOMICS
+
 #define OSQ_COUNT(exit)                                                                            \
 	do {                                                                                       \
 		if (unlikely(osq_count_exits))                                                     \
@@ -19,6 +21,8 @@
 #else
 #define OSQ_HAND_OFF(x, v)	   osq_write(x, v)
 #define OSQ_HAND_OFF_RELEASE(x, v) smp_store_release(&(x), v)
+#endif
+
 #endif
 
 /* The node after those of all processors, where one processor plays two. */
