@@ -91,7 +91,11 @@ SYM_FUNC_END(copy_mc_fragile)
 #ifndef MUTANT_EXTABLE
 	_ASM_EXTABLE_TYPE copy_mc_fragile_read_words, .Lfragile_e_words, EX_TYPE_DEFAULT_MCE_SAFE
 #endif
+#ifdef MUTANT_FIXUP
+	_ASM_EXTABLE_TYPE copy_mc_fragile_read_trailing, .Lfragile_e_words, EX_TYPE_DEFAULT_MCE_SAFE
+#else
 	_ASM_EXTABLE_TYPE copy_mc_fragile_read_trailing, .Lfragile_e_trailing, EX_TYPE_DEFAULT_MCE_SAFE
+#endif
 	_ASM_EXTABLE .Lfragile_write_leading, .Lfragile_e_leading
 	_ASM_EXTABLE .Lfragile_write_words, .Lfragile_e_write_words
 	_ASM_EXTABLE .Lfragile_write_trailing, .Lfragile_e_trailing

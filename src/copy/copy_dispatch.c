@@ -120,7 +120,8 @@ static void run_rounds(const struct bench *b, struct contest *c)
 	tell(rates[0], rates[1], rounds);
 }
 
-BENCH(dispatch, "copy_mc_to_user on all processors at once, copies per second", NEED_PATCHED, 6)
+BENCH(dispatch, "copy_mc_to_user on all processors at once, copies per second",
+      NEED_PATCHED | NEED_REALTIME, 6)
 {
 	bool was = static_key_count(&copy_mc_fragile_key.key) > 0;
 	unsigned cpus = platform_cpus();

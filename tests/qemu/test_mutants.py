@@ -20,12 +20,24 @@ NATIVE = {
     "MUTANT_KVM_BYTE": ("quick=1 suite=osq bench=none", "osq."),
     "MUTANT_MCIP": ("quick=1 suite=mce bench=none", "mce."),
     "MUTANT_PCC": ("quick=1 suite=mce bench=none", "mce.severity"),
+    "MUTANT_FIXUP": ("quick=1 suite=copy_mc test=nfit_matrix bench=none", "copy_mc.nfit_matrix"),
 }
 
 
 def build(macro, target):
-    """A second build folder; only what differs from the first is the macro."""
+    """A second build folder; only what differs from the first is the macro. Objects that do not
+    know it are taken over."""
     folder = rig.BUILD / "mutants" / macro
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in ("core", "efi", "host"):
+        subprocess.run(["cp", "-a", str(rig.BUILD / part), str(folder)], check=False)
+    for source in list(rig.ROOT.glob("src/*/*.[ch]")) + list(rig.ROOT.glob("asm/*.[Sh]")):
+        if macro not in source.read_text():
+            continue
+        # A header may be in anything.
+        pattern = "**/*.o" if source.suffix == ".h" else f"core/**/{source.stem}.o"
+        for item in folder.glob(pattern):
+            item.unlink()
     make = ["make", "-s", "-j2", "-C", str(rig.ROOT), f"BUILD={folder}", f"EXTRA_CFLAGS=-D{macro}"]
     done = subprocess.run(make + [str(folder / target)], capture_output=True, text=True,
                           env={k: v for k, v in os.environ.items() if not k.startswith("MAKE")})
