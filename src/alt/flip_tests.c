@@ -293,7 +293,7 @@ BENCH(patch_site, "verify, write, serialise and read back one site of the altern
 		u64 start = tsc_begin();
 
 		alt_write(&again);
-		samples[i] = bench_units(tsc_end() - start) * 1000;
+		samples[i] = bench_units(tsc_end() - start);
 	}
 	platform_text_close();
 	bench_emit(b, "write", params, bench_unit(), samples, disturbed, COST_SAMPLES);
@@ -311,7 +311,7 @@ static void flip_latency(const struct bench *b, unsigned others)
 	for (unsigned i = 0; i < n; i++) {
 		if (i & 1 ? static_branch_disable(&flip_key) : static_branch_enable(&flip_key))
 			break;
-		samples[i] = bench_units(static_key_flip_ticks()) * 1000;
+		samples[i] = bench_units(static_key_flip_ticks());
 	}
 	end_traffic(5000);
 	static_branch_disable(&flip_key);

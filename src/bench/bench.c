@@ -282,7 +282,7 @@ void bench_emit(const struct bench *b, const char *variant, const struct bench_p
 		return;
 	}
 	for (unsigned i = 0; i < count; i++)
-		stats_add(s, samples[i], disturbed ? disturbed[i] : 0);
+		stats_add(s, samples[i] * 1000, disturbed ? disturbed[i] : 0);
 	stats_finish(s);
 	emit(b, variant, params, unit, s);
 	platform_free(s, sizeof(*s));

@@ -342,8 +342,8 @@ static bool more_is_better(const struct value *v)
 	size_t len;
 	const char *unit = json_raw(&new.doc, v->unit, &len);
 
-	for (size_t i = 0; i + 5 <= len; i++) {
-		if (!memcmp(unit + i, "_per_", 5))
+	for (size_t i = 0; i < len; i++) {
+		if (unit[i] == '/' || (i + 5 <= len && !memcmp(unit + i, "_per_", 5)))
 			return true;
 	}
 	return false;
@@ -525,6 +525,9 @@ static void tell(const char *kind, const char *verdict)
 	event_u64("threshold_percent", options.threshold);
 	event_u64("rows", row_count);
 	event_u64("changed", claims());
+	/* What only one of the runs has measured is no row; that it is so must not be silent. */
+	event_u64("only_old", old.count - row_count);
+	event_u64("only_new", new.count - row_count);
 	tell_control();
 	event_str("verdict", verdict);
 	event_end();

@@ -265,9 +265,9 @@ static void copying(struct page *p)
 	event_line(p, "fragile_key", "The fragile key as this platform would have it");
 	html_sites(p, "Proof in the text", proof);
 	sink_text(p->out, "<h3>Speed over length</h3><div class=two>");
-	html_lines(p, "copy_hot", "length", "bytes_per_tick", "Bytes per tick, in the caches");
-	html_lines(p, "copy_cold", "length", "bytes_per_tick", "Bytes per tick, caches flushed");
-	html_lines(p, "copy_hot", "length", "bytes_per_instruction", "Bytes per instruction");
+	html_lines(p, "copy_hot", "length", "bytes_per_tick", NULL, "Bytes per tick, in the caches");
+	html_lines(p, "copy_cold", "length", "bytes_per_tick", NULL, "Bytes per tick, caches flushed");
+	html_lines(p, "copy_hot", "length", "bytes_per_instruction", NULL, "Bytes per instruction");
 	sink_text(p->out, "</div></section>");
 }
 
@@ -281,11 +281,13 @@ static void locking(struct page *p)
 		  "yet its argument, a number on another processor's cache line, may still be "
 		  "loaded on every spin. The cures stand side by side.</p>");
 	html_bars(p, "spin", "One spin");
-	html_bars(p, "uncontended", "Lock and unlock, nobody else there");
-	html_bars(p, "handoff", "From one holder to the next");
+	html_listings(p);
+	html_bars(p, "lock_pair", "Lock and unlock, nobody else there");
+	html_bars(p, "lock_handoff_path", "The way of a hand-off, on one processor");
 	sink_text(p->out, "<div class=two>");
-	html_lines(p, "contest", "cpus", "p50", "Throughput over processors");
+	html_lines(p, "contest", "cpus", "p50", "throughput", "Acquisitions per ms");
 	sink_text(p->out, "</div>");
+	html_bars(p, "contest", "Contests");
 	event_line(p, "vcpu_is_preempted", "What answers here");
 	html_sites(p, "Proof in the text", proof);
 	sink_text(p->out, "</section>");

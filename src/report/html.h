@@ -25,19 +25,23 @@ void html_caption(struct page *p, const char *title);
 void html_bytes(struct page *p, const struct json *j, int at);
 
 /* html_charts.c: each draws nothing where the run has no such bench. */
-/* Lines: field `y` of the bench over its number `x`, both axes logarithmic. */
-bool html_lines(struct page *p, const char *bench, const char *x, const char *y, const char *title);
+/* Lines: field `y` of the bench over its number `x`, both axes logarithmic; `what` NULL, or only
+ * events whose parameter "what" it is. */
+bool html_lines(struct page *p, const char *bench, const char *x, const char *y, const char *what,
+		const char *title);
 /* Bars: medians of the bench's variants, one group for each set of parameters. */
 bool html_bars(struct page *p, const char *bench, const char *title);
 /* A bar for each finding of this name. */
 bool html_finding_bars(struct page *p, const char *name, const char *title);
-/* One bar: value of most, both in the same unit; low and high of a whisker may be 0. */
-void html_bar(struct page *p, s64 value, s64 low, s64 high, s64 most);
+/* One bar: value of most, both in the same unit; low and high of a whisker may be 0, and so may
+ * the limit, which stands across the bar. */
+void html_bar(struct page *p, s64 value, s64 low, s64 high, s64 limit, s64 most);
 /* log2(x) in 1/1000, x > 0. */
 u32 log2_milli(u64 x);
 
 /* html_tables.c */
 void html_sites(struct page *p, const char *title, const char *const *names);
+void html_listings(struct page *p);
 void html_tests(struct page *p);
 void html_benches(struct page *p);
 void html_comparison(struct page *p);

@@ -66,7 +66,7 @@ static void percent(struct sink *out, const char *name, u32 value)
 	sink_fmt(out, " %s=\"%u.%02u%%\"", name, value / 100, value % 100);
 }
 
-void html_bar(struct page *p, s64 value, s64 low, s64 high, s64 most)
+void html_bar(struct page *p, s64 value, s64 low, s64 high, s64 limit, s64 most)
 {
 	u32 a = permyriad(low, most), b = permyriad(high, most);
 
@@ -78,6 +78,12 @@ void html_bar(struct page *p, s64 value, s64 low, s64 high, s64 most)
 		sink_text(p->out, "<line y1=\"50%\" y2=\"50%\"");
 		percent(p->out, "x1", a);
 		percent(p->out, "x2", b);
+		sink_text(p->out, "/>");
+	}
+	if (limit) {
+		sink_text(p->out, "<line class=limit y1=\"-15%\" y2=\"115%\"");
+		percent(p->out, "x1", permyriad(limit, most));
+		percent(p->out, "x2", permyriad(limit, most));
 		sink_text(p->out, "/>");
 	}
 	sink_text(p->out, "</svg>");
@@ -112,7 +118,7 @@ bool html_finding_bars(struct page *p, const char *name, const char *title)
 		sink_text(p->out, "<span>");
 		sink_markup(p->out, j, json_get(j, 0, "text"));
 		sink_text(p->out, "</span><span>");
-		html_bar(p, number(j, "ratio"), 0, 0, most);
+		html_bar(p, number(j, "ratio"), 0, 0, 0, most);
 		sink_text(p->out, "</span><b>");
 		p->out->write(p->out, digits, len);
 		sink_text(p->out, "</b>");
@@ -122,49 +128,113 @@ bool html_finding_bars(struct page *p, const char *name, const char *title)
 	return n > 0;
 }
 
-static bool same_params(struct page *p, const struct json *j, const char *text, size_t len)
+static size_t text_length(const char *s)
 {
-	size_t n;
-	const char *mine = json_raw(j, json_get(j, 0, "params"), &n);
+	size_t n = 0;
 
-	return n == len && !memcmp(mine, text, len);
+	while (s[n])
+		n++;
+	return n;
 }
 
-/* One group: the events of `bench` that share these parameters. */
-static void bar_group(struct page *p, const char *bench, const char *params, size_t len)
+/* What makes events of one bench a group: their parameters, without those that follow from the
+ * variant. */
+static void group_key(const struct json *j, char *buf, size_t len)
+{
+	int params = json_get(j, 0, "params");
+	size_t at = 0;
+
+	*buf = 0;
+	for (int k = json_first(j, params); k != JSON_NONE && at < len; k = json_next(j, k)) {
+		char key[24], text[40];
+
+		if (json_is(j, k, "instructions"))
+			continue;
+		json_text(j, k, key, sizeof(key));
+		json_text(j, k + 1, text, sizeof(text));
+		at += mc_snprintf(buf + at, len - at, "%s%s %s", at ? " \xc2\xb7 " : "", key, text);
+	}
+}
+
+static bool in_group(const struct json *j, const char *bench, const char *group)
+{
+	char mine[200];
+
+	if (!json_is(j, json_get(j, 0, "name"), bench))
+		return false;
+	group_key(j, mine, sizeof(mine));
+	for (size_t i = 0; mine[i] == group[i]; i++) {
+		if (!mine[i])
+			return true;
+	}
+	return false;
+}
+
+static bool what_is(const struct json *j, const char *what)
+{
+	return json_is(j, json_get(j, json_get(j, 0, "params"), "what"), what);
+}
+
+/* A hand-off cannot be quicker than a cache line moves: the least transfer time of this run. */
+static s64 limit_of(struct page *p, const char *bench)
 {
 	const struct json *j;
 	unsigned at = 0;
-	s64 most = 0;
+	s64 least = 0;
 
 	while ((j = stream_each(p->s, "bench", &at))) {
-		if (json_is(j, json_get(j, 0, "name"), bench) && same_params(p, j, params, len))
+		if (json_is(j, json_get(j, 0, "name"), bench) && what_is(j, "line_transfer"))
+			least = least ? min_of(least, number(j, "p50")) : number(j, "p50");
+	}
+	return least;
+}
+
+static void one_bar(struct page *p, const struct json *j, s64 limit, s64 most)
+{
+	int count = json_get(j, json_get(j, 0, "params"), "instructions");
+
+	sink_text(p->out, "<span>");
+	sink_markup(p->out, j, json_get(j, 0, "variant"));
+	if (count != JSON_NONE) {
+		sink_text(p->out, " <small class=soft>instructions ");
+		html_value(p, j, count);
+		sink_text(p->out, "</small>");
+	}
+	sink_text(p->out, "</span><span>");
+	html_bar(p, number(j, "p50"), number(j, "ci_low"), number(j, "ci_high"),
+		 what_is(j, "handoff") ? limit : 0, most);
+	sink_text(p->out, "</span><b>");
+	html_value(p, j, json_get(j, 0, "p50"));
+	sink_text(p->out, "</b>");
+}
+
+static void bar_group(struct page *p, const char *bench, const char *group)
+{
+	const struct json *j;
+	unsigned at = 0;
+	s64 most = 0, limit = limit_of(p, bench);
+
+	while ((j = stream_each(p->s, "bench", &at))) {
+		if (in_group(j, bench, group))
 			most = max_of(most, max_of(number(j, "p50"), number(j, "ci_high")));
 	}
 	at = 0;
 	sink_text(p->out, "<div class=bars>");
 	while ((j = stream_each(p->s, "bench", &at))) {
-		if (!json_is(j, json_get(j, 0, "name"), bench) || !same_params(p, j, params, len))
-			continue;
-		sink_text(p->out, "<span>");
-		sink_markup(p->out, j, json_get(j, 0, "variant"));
-		sink_text(p->out, "</span><span>");
-		html_bar(p, number(j, "p50"), number(j, "ci_low"), number(j, "ci_high"), most);
-		sink_text(p->out, "</span><b>");
-		html_value(p, j, json_get(j, 0, "p50"));
-		sink_text(p->out, "</b>");
+		if (in_group(j, bench, group))
+			one_bar(p, j, limit, most);
 	}
 	sink_text(p->out, "</div>");
 }
 
-/* Have the parameters of event `i` occurred in an earlier event of this bench? */
-static bool params_seen(struct page *p, const char *bench, int i, const char *params, size_t len)
+/* Has the group of event `i` occurred in an earlier event of this bench? */
+static bool group_seen(struct page *p, const char *bench, unsigned i, const char *group)
 {
 	const struct json *j;
 	unsigned at = 0;
 
-	while ((j = stream_each(p->s, "bench", &at)) && (int)at - 1 < i) {
-		if (json_is(j, json_get(j, 0, "name"), bench) && same_params(p, j, params, len))
+	while ((j = stream_each(p->s, "bench", &at)) && at - 1 < i) {
+		if (in_group(j, bench, group))
 			return true;
 	}
 	return false;
@@ -176,20 +246,25 @@ bool html_bars(struct page *p, const char *bench, const char *title)
 	unsigned at = 0, n = 0;
 
 	while ((j = stream_each(p->s, "bench", &at))) {
-		size_t len;
-		const char *params = json_raw(j, json_get(j, 0, "params"), &len);
+		char group[200];
 
 		if (!json_is(j, json_get(j, 0, "name"), bench))
 			continue;
-		if (params_seen(p, bench, at - 1, params, len))
+		group_key(j, group, sizeof(group));
+		if (group_seen(p, bench, at - 1, group))
 			continue;
 		j = stream_load(p->s, at - 1);
-		sink_fmt(p->out, n++ ? "<p class=why>" : "<h3>%s</h3><p class=why>", title);
-		html_params(p, j, json_get(j, 0, "params"));
-		sink_text(p->out, "; median, ");
+		if (!n++)
+			sink_fmt(p->out, "<h3>%s</h3>", title);
+		sink_text(p->out, "<p class=why>");
+		sink_markup_text(p->out, group, text_length(group));
+		sink_text(p->out, *group ? "; median, " : "median, ");
 		html_value(p, j, json_get(j, 0, "unit"));
-		sink_text(p->out, "; the dark line is the median's confidence interval</p>");
-		bar_group(p, bench, params, len);
+		sink_text(p->out, "; the dark line is the median's confidence interval");
+		if (what_is(j, "handoff"))
+			sink_text(p->out, ", the upright rule what a cache line needs to move");
+		sink_text(p->out, "</p>");
+		bar_group(p, bench, group);
 	}
 	return n > 0;
 }
@@ -222,7 +297,18 @@ static void insert(struct point point)
 	chart.points[i] = point;
 }
 
-static void collect(struct page *p, const char *bench, const char *x, const char *y)
+/* The sweep over one axis only: where another parameter was swept as well, its first value. */
+static bool have(int series, s64 x)
+{
+	for (unsigned i = 0; i < chart.count; i++) {
+		if (chart.points[i].series == series && chart.points[i].x == x)
+			return true;
+	}
+	return false;
+}
+
+static void collect(struct page *p, const char *bench, const char *x, const char *y,
+		    const char *what)
 {
 	const struct json *j;
 	unsigned at = 0;
@@ -233,11 +319,12 @@ static void collect(struct page *p, const char *bench, const char *x, const char
 		int series;
 
 		if (!json_is(j, json_get(j, 0, "name"), bench) || point.y <= 0 ||
+		    (what && !what_is(j, what)) ||
 		    !json_fixed(j, json_get(j, json_get(j, 0, "params"), x), 0, &point.x) ||
 		    point.x <= 0)
 			continue;
 		series = series_of(j);
-		if (series < 0)
+		if (series < 0 || have(series, point.x))
 			continue;
 		point.series = series;
 		insert(point);
@@ -377,9 +464,10 @@ static void in_words(struct page *p, const char *x, const char *y, const char *t
 	sink_text(p->out, ". All values stand in the table of measurements.</desc>");
 }
 
-bool html_lines(struct page *p, const char *bench, const char *x, const char *y, const char *title)
+bool html_lines(struct page *p, const char *bench, const char *x, const char *y, const char *what,
+		const char *title)
 {
-	collect(p, bench, x, y);
+	collect(p, bench, x, y, what);
 	if (!chart.count)
 		return false;
 	scale();

@@ -62,7 +62,7 @@ static const char style[] =
 	".bars>:nth-child(3n+1){overflow-wrap:anywhere}"
 	".bar{display:block;width:100%;height:1rem;overflow:visible}"
 	".bar .back{fill:var(--rule);opacity:.45}.bar .fill{fill:var(--bar)}"
-	".bar line{stroke:var(--ink);stroke-width:2}"
+	".bar line{stroke:var(--ink);stroke-width:2}.bar .limit{stroke:var(--c1);stroke-width:3}"
 	"figure{margin:1rem 0;break-inside:avoid;background:var(--card);border:1px solid var(--rule);"
 	"border-radius:.5rem;padding:.9rem 1rem;min-width:0}"
 	".two{display:grid;gap:1rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr))}"

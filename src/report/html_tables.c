@@ -103,6 +103,46 @@ void html_sites(struct page *p, const char *title, const char *const *names)
 	sink_text(p->out, "</tbody></table>");
 }
 
+/* -------------------------------------------------------------------- listings */
+
+static void listing_row(struct page *p, const struct json *j)
+{
+	int bytes = json_get(j, 0, "bytes");
+	unsigned n = 0;
+
+	sink_text(p->out, "<tr>");
+	cell(p, "loop", j, "name", "");
+	cell(p, "variant", j, "variant", "");
+	cell(p, "instructions", j, "instructions", " class=n");
+	sink_text(p->out, "<td class=mono data-l=bytes>");
+	for (int e = json_first(j, bytes); e != JSON_NONE; e = json_next(j, e)) {
+		if (n++)
+			sink_text(p->out, " | ");
+		html_bytes(p, j, e);
+	}
+	sink_text(p->out, "</td></tr>\n");
+}
+
+/* The loops as they stand in memory after patching, instruction by instruction. */
+void html_listings(struct page *p)
+{
+	const struct json *j;
+	unsigned at = 0, n = 0;
+
+	while ((j = stream_each(p->s, "listing", &at))) {
+		if (!n++) {
+			sink_text(p->out, "<table class=cards>");
+			html_caption(p, "One round as it stands in memory");
+			sink_text(p->out, "<thead><tr><th>Loop</th><th>Variant</th><th class=n>Instructions"
+					  "</th><th>Bytes</th></tr></thead><tbody>\n");
+			stream_load(p->s, at - 1);
+		}
+		listing_row(p, j);
+	}
+	if (n)
+		sink_text(p->out, "</tbody></table>");
+}
+
 /* -------------------------------------------------------------------- tests */
 
 static const char *result_class(const struct json *j)

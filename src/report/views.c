@@ -225,6 +225,7 @@ int view_results_json(const char *log, size_t len, struct sink *out)
 		{"sites", "site"},	     {"tests", "test"},		 {"benches", "bench"},
 		{"findings", "finding"},     {"warnings", "warn"},	 {"comparison_rows", "compare_row"},
 		{"skipped_benches", "bench_skipped"}, {"crashes", "crash"},
+		{"listings", "listing"},     {"contests", "contest"},
 	};
 	static const struct {
 		const char *key, *kind;
