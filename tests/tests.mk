@@ -75,6 +75,16 @@ run: $(BUILD)/mcspin.img | $(BUILD)/.need-qemu
 test: $(BUILD)/mcspin.img $(UNITS) $(BUILD)/host/mcspin-host $(BUILD)/host/plan $(BUILD)/host/rebuild clang | $(BUILD)/.need-qemu $(BUILD)/.need-pytest $(BUILD)/.need-cpuid
 	@$(PYTHON) tests/all.py $(BUILD) $(UNITS)
 
+.PHONY: screenshot soak
+#help make screenshot        build/screenshot.png: the graphical console at the end of a run
+screenshot: $(BUILD)/mcspin.img | $(BUILD)/.need-qemu
+	@rm -f $(BUILD)/screenshot.png
+	@BUILD=$(BUILD) $(PYTHON) tests/qemu/screenshot.py $(BUILD)/screenshot.png $(OPTIONS)
+
+#help make soak              what takes longer than make test may: 64 processors, whole runs, repeats
+soak: $(BUILD)/mcspin.img | $(BUILD)/.need-qemu $(BUILD)/.need-pytest
+	@BUILD=$(BUILD) SOAK=1 $(PYTHON) -m pytest -p no:cacheprovider -v --tb=short tests/qemu/soak.py
+
 #help make bench             the core natively on this machine; build/bench/results.json
 bench: $(BUILD)/host/mcspin-host
 	@mkdir -p $(BUILD)/bench
