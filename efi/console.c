@@ -207,4 +207,6 @@ void platform_stream(const char *line, size_t len)
 	console_uart(line, len);
 	if (stream_on_screen)
 		screen_text(line, len);
+	else
+		screen_line(line, len);
 }

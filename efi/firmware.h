@@ -57,6 +57,10 @@ void console_screen_clear(void);
 /* Columns and rows of the screen; 0 where there is none. */
 void console_screen_size(unsigned *columns, unsigned *rows);
 void console_screen_at(unsigned column, unsigned row);
+/* screen.c: a line of the stream, and the picture of what it said so far (at most twice a second,
+ * or `now`). */
+void screen_line(const char *line, size_t len);
+void screen_show(bool now);
 /* A key, or 0. ESC is 0x1b. */
 u16 console_key(void);
 /* Everywhere a person may look: screen and serial line. */

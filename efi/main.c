@@ -118,6 +118,7 @@ static enum result give_back(void)
 	if (crashed)
 		run_worsen(RESULT_ERROR, "there was a crash");
 	result = run_end();
+	screen_show(true);
 	files_end();
 	hardware_end();
 	traps_unload(0);
@@ -191,5 +192,6 @@ bool platform_breathe(void)
 	processors_alive();
 	files_doing(run_doing());
 	files_flush();
+	screen_show(false);
 	return console_key() == 0x1b;
 }
