@@ -109,7 +109,7 @@ SYM_FUNC_END(copy_mc_careful_pay)
 	TAIL_STEP \name, 1, movb, movb, %al
 .endm
 
-/* No prefetch anywhere: a prefetched poisoned line is logged too, and the promise is not to touch it. */
+/* No prefetch anywhere: a prefetched poisoned line is logged too; the promise is not to touch it. */
 
 .macro CAREFUL width, least, load, store, stream, r0, r1, r2, r3, leave, shift
 	cmpl	$\least, %edx

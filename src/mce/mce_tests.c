@@ -329,7 +329,8 @@ TEST(mce, handler_grades, "fatal checks are not continued, corrected ones stay l
 
 	for (unsigned i = 0; i < ARRAY_SIZE(fatal); i++) {
 		paper_start(&p, &intel);
-		check(t, !paper_raise(&p, &regs, 1, fatal[i]), "status 0x%lx was continued", (unsigned long)fatal[i]);
+		check(t, !paper_raise(&p, &regs, 1, fatal[i]), "status 0x%lx was continued",
+		      (unsigned long)fatal[i]);
 		check(t, p.status[1] && p.mcg, "a fatal check did not keep its evidence");
 		check(t, regs.ip == (u64)mce_test_safe, "a fatal check moved the instruction pointer");
 		this_cpu()->in_mce = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The grader. Rows and sentences are Linux'"'"'s severities[]; the first row that matches decides. */
+/* The grader. Rows and sentences are Linux's severities[]; the first row that matches decides. */
 #include "mce.h"
 #include "../report/event.h"
 #include "../trap/extable.h"
@@ -34,8 +34,8 @@ static const struct severity_row {
 	 .msg = "In kernel and no restart IP"},
 	{0, 0, MCG_STATUS_RIPV, 0, .excp = EXCP, .ctx = RECOV, .sev = MCE_PANIC_SEVERITY,
 	 .msg = "In kernel and no restart IP"},
-	{MCI_STATUS_UC | MCI_STATUS_DEFERRED | MCI_STATUS_POISON, MCI_STATUS_DEFERRED, .ser = NOSER, .sev = MCE_DEFERRED_SEVERITY,
-	 .msg = "Deferred error"},
+	{MCI_STATUS_UC | MCI_STATUS_DEFERRED | MCI_STATUS_POISON, MCI_STATUS_DEFERRED,
+	 .ser = NOSER, .sev = MCE_DEFERRED_SEVERITY, .msg = "Deferred error"},
 	{MCI_STATUS_UC, 0, .ser = NOSER, .sev = MCE_KEEP_SEVERITY, .msg = "Corrected error"},
 	/* Known action-optional codes, signalled by #MC (S) or by CMCI. */
 	{BITS_UC_AR | MCACOD_SCRUBMSK, MCI_STATUS_UC | MCACOD_SCRUB, .ser = SER,
@@ -43,8 +43,8 @@ static const struct severity_row {
 	{BITS_UC_AR | MCACOD, MCI_STATUS_UC | MCACOD_L3WB, .ser = SER,
 	 .sev = MCE_AO_SEVERITY, .msg = "Action optional: last level cache writeback error"},
 	/* Skylake and Cascade Lake report uncorrected patrol scrub errors as corrected. */
-	{MCI_STATUS_UC | BITS_ADDR | 0xffffeff0ull, BITS_ADDR | 0x001000c0, .ser = SER, .model = 0x55, .min_stepping = 4,
-	 .bank_lo = 13, .bank_hi = 18, .sev = MCE_AO_SEVERITY,
+	{MCI_STATUS_UC | BITS_ADDR | 0xffffeff0ull, BITS_ADDR | 0x001000c0, .ser = SER,
+	 .model = 0x55, .min_stepping = 4, .bank_lo = 13, .bank_hi = 18, .sev = MCE_AO_SEVERITY,
 	 .msg = "Uncorrected Patrol Scrub Error"},
 	{BITS_SAR, MCI_STATUS_UC, .ser = SER, .sev = MCE_UCNA_SEVERITY,
 	 .msg = "Uncorrected no action required"},

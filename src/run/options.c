@@ -45,6 +45,8 @@ static const struct option table[] = {
 	{"threshold", KIND_PERCENT, AT(threshold), 1, 1000, 5, NULL, "a change worth a finding"},
 	{"compare", KIND_WORD, AT(compare), 0, 0, 0, "machines",
 	 "show another machine's run side by side"},
+	{"repmov", KIND_CHOICE, AT(repmov), 0, 0, 0, "on,off",
+	 "handle the rep movs erratum of Skylake-X and its kin"},
 	{"einj", KIND_CHOICE, AT(einj), 0, 0, 0, "off,on",
 	 "real memory poison by ACPI EINJ; can crash the machine"},
 	{"inject", KIND_FLAG, AT(inject), 0, 1, 0, NULL, "wait for a rig that injects machine checks"},

@@ -24,6 +24,7 @@ struct options {
 	u32 repeat;	/* times the suites run */
 	u64 seed;	/* 0: from the clock */
 	u32 fragile;	/* enum opt_tristate */
+	u32 repmov;	/* 0: the erratum handler is on; 1: off */
 	bool einj;
 	bool inject;	/* announce injection points and wait for the rig */
 	s32 icount;	/* -1: not said; else the shift of -icount */

@@ -177,6 +177,7 @@ void run_patch(void)
 	if (osq_init())
 		run_worsen(RESULT_ERROR, "no memory for the locks' nodes");
 	osq_decide();
+	mce_repmov_quirk = !options.repmov;
 	mce_snapshot();
 }
 
