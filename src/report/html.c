@@ -13,7 +13,7 @@ void html_value(struct page *p, const struct json *j, int at)
 	const char *text = json_raw(j, at, &len);
 	bool point = false;
 
-	if (json_is_null(j, at)) {
+	if (json_is_null(j, at) || json_is(j, at, "")) {
 		sink_text(p->out, "unknown");
 		return;
 	}
@@ -160,30 +160,43 @@ static void evidence(struct page *p, const struct json *j)
 		sink_text(p->out, "</p>");
 }
 
+static void one_finding(struct page *p, const struct json *j)
+{
+	int ratio = json_get(j, 0, "ratio");
+	size_t len;
+	const char *digits = json_raw(j, ratio, &len);
+
+	sink_text(p->out, "<li>");
+	if (!json_is_null(j, ratio)) {
+		sink_text(p->out, "<div class=num>");
+		p->out->write(p->out, digits, len);
+		sink_text(p->out, " <small>");
+		sink_markup(p->out, j, json_get(j, 0, "name"));
+		sink_text(p->out, "</small></div>");
+	}
+	sink_markup(p->out, j, json_get(j, 0, "text"));
+	evidence(p, j);
+	sink_text(p->out, "</li>");
+}
+
 static void findings(struct page *p)
 {
 	const struct json *j;
-	unsigned at = 0, n = 0;
+	unsigned n = 0;
 
-	sink_text(p->out, "<section id=found><h2>What this run concludes</h2>");
-	while ((j = stream_each(p->s, "finding", &at))) {
-		int ratio = json_get(j, 0, "ratio");
-		size_t len;
-		const char *digits = json_raw(j, ratio, &len);
+	sink_text(p->out, "<section id=found><h2>What this run concludes</h2><ul class=found>");
+	/* What has a number first. */
+	for (unsigned pass = 0; pass < 2; pass++) {
+		unsigned at = 0;
 
-		sink_text(p->out, n++ ? "<li>" : "<ul class=found><li>");
-		if (!json_is_null(j, ratio)) {
-			sink_text(p->out, "<div class=num>");
-			p->out->write(p->out, digits, len);
-			sink_text(p->out, " <small>");
-			sink_markup(p->out, j, json_get(j, 0, "name"));
-			sink_text(p->out, "</small></div>");
+		while ((j = stream_each(p->s, "finding", &at))) {
+			if (json_is_null(j, json_get(j, 0, "ratio")) != pass)
+				continue;
+			one_finding(p, j);
+			n++;
 		}
-		sink_markup(p->out, j, json_get(j, 0, "text"));
-		evidence(p, j);
-		sink_text(p->out, "</li>");
 	}
-	sink_text(p->out, n ? "</ul></section>" : "<p class=soft>Nothing beyond the tests.</p></section>");
+	sink_text(p->out, n ? "</ul></section>" : "<li>Nothing beyond the tests.</li></ul></section>");
 }
 
 /* -------------------------------------------------------------------- machine */

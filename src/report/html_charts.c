@@ -212,12 +212,16 @@ static void bar_group(struct page *p, const char *bench, const char *group)
 {
 	const struct json *j;
 	unsigned at = 0;
-	s64 most = 0, limit = limit_of(p, bench);
+	s64 most = 0, reach = 0, limit = limit_of(p, bench);
 
 	while ((j = stream_each(p->s, "bench", &at))) {
-		if (in_group(j, bench, group))
-			most = max_of(most, max_of(number(j, "p50"), number(j, "ci_high")));
+		if (!in_group(j, bench, group))
+			continue;
+		most = max_of(most, number(j, "p50"));
+		reach = max_of(reach, number(j, "ci_high"));
 	}
+	/* One wild interval must not make all the bars stubs. */
+	most = max_of(most, min_of(reach, most + most / 4));
 	at = 0;
 	sink_text(p->out, "<div class=bars>");
 	while ((j = stream_each(p->s, "bench", &at))) {

@@ -42,7 +42,7 @@ static const char style[] =
 	"padding:.9rem 1.1rem 1rem;break-inside:avoid;overflow-wrap:anywhere}"
 	".num{font-size:2rem;line-height:1.15;font-variant-numeric:tabular-nums}"
 	".num small{font-size:1rem;color:var(--soft)}"
-	".why{font-size:.84rem;color:var(--soft);margin:.5rem 0 0}"
+	".why{font-size:.84rem;color:var(--soft);margin:.5rem 0 0;max-width:none}"
 	"dl.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,13rem),1fr));"
 	"gap:.9rem 1.6rem;margin:1rem 0}"
 	"dl.facts div{min-width:0}dt{font-size:.8rem;color:var(--soft)}"
