@@ -41,7 +41,7 @@ $(BUILD)/clang/%.o: %.S | $(BUILD)/.need-clang
 # Stamps, so that an installed machine is asked once for each build folder.
 $(BUILD)/.need-core: tests/need
 	@mkdir -p $(@D)
-	@tests/need gcc libc6-dev gnu-efi libjsmn-dev && touch $@
+	@tests/need gcc binutils libc6-dev gnu-efi libjsmn-dev python3 && touch $@
 $(BUILD)/.need-clang: tests/need
 	@mkdir -p $(@D)
 	@tests/need clang && touch $@

@@ -81,4 +81,4 @@ sign: $(BUILD)/mcspin.img | $(BUILD)/.need-sign
 	mcopy -o -i $(BUILD)/mcspin.signed.img@@1M $(BUILD)/mcspin.signed.efi ::/EFI/BOOT/BOOTX64.EFI
 $(BUILD)/.need-sign: tests/need
 	@mkdir -p $(@D)
-	@tests/need sbsigntool mtools && touch $@
+	@tests/need sbsigntool mtools openssl && touch $@

@@ -64,7 +64,7 @@ $(BUILD)/.need-qemu: tests/need
 	@tests/need qemu-system-x86 ovmf mtools python3 && touch $@
 $(BUILD)/.need-pytest: tests/need
 	@mkdir -p $(@D)
-	@tests/need python3 python3-pytest python3-capstone perl libxml2-utils chromium && touch $@
+	@tests/need python3 python3-pytest python3-capstone perl libxml2-utils chromium sbsigntool openssl xorriso gdisk dosfstools git && touch $@
 
 .PHONY: run test bench plan
 #help make run               boot in QEMU and show the run; CPU= SMP= OPTIONS="key=value …"
