@@ -89,3 +89,6 @@ soak: $(BUILD)/mcspin.img | $(BUILD)/.need-qemu $(BUILD)/.need-pytest
 bench: $(BUILD)/host/mcspin-host
 	@mkdir -p $(BUILD)/bench
 	$(BUILD)/host/mcspin-host out=$(BUILD)/bench $(OPTIONS)
+
+include tests/hostile/hostile.mk
+test: $(BUILD)/hostile.efi
