@@ -116,6 +116,19 @@ static void give_words(EFI_LOADED_IMAGE *image)
 	image->LoadOptionsSize = (UINT32)(n * 2);
 }
 
+typedef EFI_STATUS(EFIAPI *entry_point)(EFI_HANDLE, EFI_SYSTEM_TABLE *);
+
+/* StartImage() frees the image when it returns; a firmware that made its pages read-only would first
+ * make them writable. So with read-only text the entry point is called from here. */
+static EFI_STATUS start(EFI_HANDLE child, EFI_LOADED_IMAGE *image)
+{
+	UINT8 *base = image->ImageBase, *pe = base + *(UINT32 *)(base + 0x3c);
+
+	if (!way("ro"))
+		return BS->StartImage(child, NULL, NULL);
+	return ((entry_point)(base + *(UINT32 *)(pe + 24 + 16)))(child, ST);
+}
+
 static EFI_STATUS run(EFI_HANDLE self, EFI_LOADED_IMAGE *own, EFI_FILE_HANDLE root)
 {
 	EFI_GUID loaded = LOADED_IMAGE_PROTOCOL;
@@ -139,7 +152,7 @@ static EFI_STATUS run(EFI_HANDLE self, EFI_LOADED_IMAGE *own, EFI_FILE_HANDLE ro
 	if (way("no-volume"))
 		image->DeviceHandle = NULL;
 	bend_image(image);
-	status = BS->StartImage(child, NULL, NULL);
+	status = start(child, image);
 	say("mcspin returned %lx", status);
 	tell_bends();
 	return status;
