@@ -39,10 +39,10 @@ $(BUILD)/clang/%.o: %.S | $(BUILD)/.need-clang
 	$(CLANG) $(CORE_SFLAGS) -MMD -MP -c $< -o $@
 
 # Stamps, so that an installed machine is asked once for each build folder.
-$(BUILD)/.need-core: tests/need
+$(BUILD)/.need-core: tests/need linker/core.mk
 	@mkdir -p $(@D)
 	@tests/need gcc binutils libc6-dev gnu-efi libjsmn-dev python3 && touch $@
-$(BUILD)/.need-clang: tests/need
+$(BUILD)/.need-clang: tests/need linker/core.mk
 	@mkdir -p $(@D)
 	@tests/need clang && touch $@
 

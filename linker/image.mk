@@ -53,7 +53,7 @@ $(BUILD)/mcspin.img: $(BUILD)/mcspin.efi linker/mcspin.cfg | $(BUILD)/.need-imag
 	mmd -i $@@@1M ::/EFI ::/EFI/BOOT ::/mcspin
 	mcopy -i $@@@1M $(BUILD)/mcspin.efi ::/EFI/BOOT/BOOTX64.EFI
 	mcopy -i $@@@1M linker/mcspin.cfg ::/EFI/BOOT/mcspin.cfg
-$(BUILD)/.need-image: tests/need
+$(BUILD)/.need-image: tests/need linker/image.mk
 	@mkdir -p $(@D)
 	@tests/need mtools gdisk dosfstools && touch $@
 
@@ -64,7 +64,7 @@ image: $(BUILD)/mcspin.img
 # Read-only, for a BMC's virtual CD drive or a burned disc; also boots from a stick.
 $(BUILD)/mcspin.iso: $(BUILD)/mcspin.efi linker/mcspin.cfg linker/iso.sh | $(BUILD)/.need-iso
 	linker/iso.sh $(BUILD)/mcspin.efi linker/mcspin.cfg $@
-$(BUILD)/.need-iso: tests/need
+$(BUILD)/.need-iso: tests/need linker/image.mk
 	@mkdir -p $(@D)
 	@tests/need mtools xorriso && touch $@
 
@@ -79,6 +79,6 @@ sign: $(BUILD)/mcspin.img | $(BUILD)/.need-sign
 	sbverify --cert '$(CERT)' $(BUILD)/mcspin.signed.efi
 	cp --sparse=always $(BUILD)/mcspin.img $(BUILD)/mcspin.signed.img
 	mcopy -o -i $(BUILD)/mcspin.signed.img@@1M $(BUILD)/mcspin.signed.efi ::/EFI/BOOT/BOOTX64.EFI
-$(BUILD)/.need-sign: tests/need
+$(BUILD)/.need-sign: tests/need linker/image.mk
 	@mkdir -p $(@D)
 	@tests/need sbsigntool mtools openssl && touch $@

@@ -13,7 +13,7 @@ LDLIBS_test_insn := -lZydis
 LDLIBS_test_image_sites := -lZydis
 $(BUILD)/host/test_insn $(BUILD)/host/test_image_sites: | $(BUILD)/mcspin.efi
 $(BUILD)/host/tests/host/test_insn.o $(BUILD)/host/tests/host/test_image_sites.o: | $(BUILD)/.need-zydis
-$(BUILD)/.need-zydis: tests/need
+$(BUILD)/.need-zydis: tests/need tests/tests.mk
 	@mkdir -p $(@D)
 	@tests/need libzydis-dev && touch $@
 LDLIBS_test_alternative := -Wl,--wrap=platform_text_read
@@ -33,12 +33,12 @@ $(BUILD)/host/rebuild: $(BUILD)/host/tests/host/rebuild.o $(HOST_O) $(CORE_O) li
 $(BUILD)/host/plan: $(BUILD)/host/tests/host/plan.o $(BUILD)/host/tests/host/dump.o $(HOST_O) $(CORE_O) linker/host.lds linker/tables.lds
 	$(CC) $(HOST_LDFLAGS) $(filter %.o,$^) -o $@
 #help make plan DUMP=file    what mcspin would decide on the machine of a `cpuid -r` dump; MSRS="0x1a0=0x0 …"
-$(BUILD)/.need-cpuid: tests/need
+$(BUILD)/.need-cpuid: tests/need tests/tests.mk
 	@mkdir -p $(@D)
 	@tests/need cpuid && touch $@
 plan: $(BUILD)/host/plan
 	@$(BUILD)/host/plan '$(DUMP)' $(MSRS)
-$(BUILD)/.need-host: tests/need
+$(BUILD)/.need-host: tests/need tests/tests.mk
 	@mkdir -p $(@D)
 	@tests/need gcc libc6-dev libcmocka-dev libjsmn-dev && touch $@
 
@@ -59,10 +59,10 @@ units: $(UNITS)
 -include $(wildcard $(BUILD)/host/tests/host/*.d)
 
 # ---------------------------------------------------------------------- QEMU
-$(BUILD)/.need-qemu: tests/need
+$(BUILD)/.need-qemu: tests/need tests/tests.mk
 	@mkdir -p $(@D)
 	@tests/need qemu-system-x86 ovmf mtools python3 && touch $@
-$(BUILD)/.need-pytest: tests/need
+$(BUILD)/.need-pytest: tests/need tests/tests.mk
 	@mkdir -p $(@D)
 	@tests/need python3 python3-pytest python3-capstone perl libxml2-utils chromium sbsigntool openssl xorriso gdisk dosfstools git && touch $@
 
