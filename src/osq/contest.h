@@ -28,6 +28,7 @@ struct contest {
 	u64 together;	    /* share of the window with all present, in 1/1000 */
 	u64 ticks;	    /* from the first start to the last end */
 	u64 longest_wait;   /* ticks in one lock(), with `stamps` */
+	u64 longest_turn;   /* ticks from one turn's begin to the next: a processor that was away */
 	u64 intruders;	    /* somebody else was inside */
 	s64 miscounted;	    /* counter against the sum of acquisitions */
 	unsigned absent;    /* did not start or did not come back */

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Which form is best on this machine: contests of every lock with every other, round by round, over
+ * numbers of processors, distances, and hold and gap times; hand-offs beside the time that a line
+ * needs between the same two processors, which no lock can beat; and one number for all of it.
+ */
+#include "contest.h"
+#include "index.h"
+#include "../bench/bench.h"
+#include "../bench/tsc.h"
+#include "../cpu/features.h"
+#include "../cpu/percpu.h"
+#include "../cpu/smp.h"
+#include "../platform.h"
+#include "../report/event.h"
+#include "../run/run.h"
+
+#define ROUNDS	     15 /* short ones: on a shared machine most long ones are disturbed */
+#define MAX_LOCKS    14
+#define AWAY_US	     100
+#define MARK_AWAY    8 /* beside the marks of stats.h */
+#define MAX_HANDOFFS 240
+#define MAX_POINTS   64
+#define MAX_FIELD    64 /* processors in one contest: the arrays below; larger machines use so many */
+
+/* Ticks inside and outside the lock. Never only 0/0: nothing real is like that. */
+static const struct {
+	u32 hold, gap;
+} loads[] = {{0, 0}, {200, 200}, {200, 2000}, {2000, 500}};
+
+#define HANDOFF_LOAD 1 /* both sides always wait for each other, and neither only spins */
+
+struct measured {
+	u64 rate[ROUNDS]; /* acquisitions in a second, which is 1/1000 of those in a millisecond */
+	u8 mark[ROUNDS]; /* somebody was away meanwhile: an SMI, a host's other threads */
+	u64 handoff[MAX_HANDOFFS];
+	unsigned handoffs;
+	u64 deviation[ROUNDS], together[ROUNDS];
+	u64 aborted, longest_wait, least, most;
+};
+
+static struct {
+	const struct lock_variant *lock[MAX_LOCKS];
+	unsigned locks;
+	struct measured *m;		/* of this point, by lock */
+	u32 against[MAX_POINTS][MAX_LOCKS]; /* rate against linux, in 1/1000, by point */
+	unsigned points;
+	u64 window;
+	/* Two processors, all loads: the hand-off's median, the best. */
+	u64 line, best_handoff;
+	const struct lock_variant *best;
+	bool broken;
+} field;
+
+static void choose_locks(void)
+{
+	field.locks = 0;
+	for (unsigned i = 0; i < lock_variant_count; i++)
+		field.lock[field.locks++] = lock_variants[i];
+	for (unsigned i = 0; i < lock_peer_count && field.locks < MAX_LOCKS; i++)
+		field.lock[field.locks++] = &lock_peers[i];
+}
+
+static void one_contest(unsigned l, unsigned round, struct contest *c)
+{
+	struct measured *m = &field.m[l];
+	char why[160];
+
+	c->v = field.lock[l];
+	c->window = field.window;
+	c->stamps = true;
+	contest_run(c);
+	if (!contest_clean(c, why, sizeof(why))) {
+		run_worsen(RESULT_FAIL, "contest: %s", why);
+		field.broken = true;
+	}
+	m->rate[round] = c->acquired * 1000000000 / max_of(tsc_to_ns(c->ticks), 1ull);
+	m->mark[round] = c->longest_turn > tsc_from_us(AWAY_US) + 4 * c->n * (c->hold + c->gap)
+				 ? MARK_AWAY
+				 : 0;
+	m->deviation[round] = c->deviation;
+	m->together[round] = c->together;
+	m->aborted += c->aborted;
+	m->longest_wait = max_of(m->longest_wait, c->longest_wait);
+	m->least = round ? min_of(m->least, c->least) : c->least;
+	m->most = max_of(m->most, c->most);
+	for (unsigned i = 0; i < min_of(c->handoffs, MAX_HANDOFFS / ROUNDS); i++)
+		m->handoff[m->handoffs++] = c->handoff[i];
+}
+
+static u64 median_of(const u64 *values, unsigned n)
+{
+	u64 sorted[MAX_HANDOFFS];
+
+	if (!n)
+		return 0;
+	memcpy(sorted, values, n * sizeof(*values));
+	stats_sort(sorted, n);
+	return stats_percentile(sorted, n, 500);
+}
+
+/* Of the rounds in which nobody was away, or of all when there is none. */
+static u64 rate_of(const struct measured *m)
+{
+	u64 clean[ROUNDS];
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		if (!m->mark[i])
+			clean[n++] = m->rate[i];
+	}
+	return n ? median_of(clean, n) : median_of(m->rate, ROUNDS);
+}
+
+/* bench_emit() takes thousandths. */
+static void emit_ticks(const struct bench *b, const char *name, const struct bench_param *params,
+		       const u64 *ticks, unsigned n)
+{
+	u64 milli[MAX_HANDOFFS];
+
+	for (unsigned i = 0; i < n; i++)
+		milli[i] = ticks[i] * 1000;
+	bench_emit(b, name, params, "ticks", milli, NULL, n);
+}
+
+static void emit_point(const struct bench *b, const struct contest *c, const char *distance)
+{
+	struct bench_param params[BENCH_MAX_PARAMS] = {{"cpus", NULL, c->n},
+						       {"hold", NULL, c->hold},
+						       {"gap", NULL, c->gap},
+						       {"distance", distance, 0}};
+	/* The same name for both, told apart by `what`. */
+	for (unsigned l = 0; l < field.locks; l++) {
+		struct measured *m = &field.m[l];
+
+		params[4] = (struct bench_param){"what", "throughput", 0};
+		bench_emit(b, field.lock[l]->name, params, "acquisitions/ms", m->rate, m->mark, ROUNDS);
+		if (m->handoffs) {
+			params[4].text = "handoff";
+			emit_ticks(b, field.lock[l]->name, params, m->handoff, m->handoffs);
+		}
+		event_begin("contest");
+		event_str("variant", field.lock[l]->name);
+		event_u64("cpus", c->n);
+		event_u64("hold", c->hold);
+		event_u64("gap", c->gap);
+		event_str("distance", distance);
+		event_fixed("deviation", (s64)median_of(m->deviation, ROUNDS), 3);
+		event_fixed("together", (s64)median_of(m->together, ROUNDS), 3);
+		event_u64("least", m->least);
+		event_u64("most", m->most);
+		event_u64("aborted", m->aborted);
+		event_u64("longest_wait", m->longest_wait);
+		event_end();
+	}
+}
+
+/* What two processors say about the best form. */
+static void remember(const struct contest *c)
+{
+	u64 base = rate_of(&field.m[0]);
+
+	if (c->n < 2)
+		return;
+	for (unsigned l = 0; l < field.locks; l++) {
+		u64 handoff = median_of(field.m[l].handoff, field.m[l].handoffs);
+
+		if (base && field.points < MAX_POINTS)
+			field.against[field.points][l] =
+				(u32)(rate_of(&field.m[l]) * 1000 / base);
+		if (c->n == 2 && c->hold == loads[HANDOFF_LOAD].hold &&
+		    c->gap == loads[HANDOFF_LOAD].gap && handoff && field.lock[l]->osq &&
+		    (!field.best_handoff || handoff < field.best_handoff)) {
+			field.best_handoff = handoff;
+			field.best = field.lock[l];
+		}
+	}
+	field.points += field.points < MAX_POINTS;
+}
+
+/* All locks, round by round, in an order that rotates. */
+static void measure_point(const struct bench *b, const u16 *cpus, unsigned n, unsigned load,
+			  const char *distance)
+{
+	struct contest c = {.cpus = cpus, .n = n};
+
+	memset(field.m, 0, MAX_LOCKS * sizeof(*field.m));
+	for (unsigned round = 0; round < ROUNDS && !field.broken; round++) {
+		for (unsigned i = 0; i < field.locks && !field.broken; i++) {
+			c = (struct contest){.cpus = cpus,
+					     .n = n,
+					     .hold = loads[load].hold,
+					     .gap = loads[load].gap};
+			one_contest((i + round) % field.locks, round, &c);
+		}
+		platform_breathe();
+		event_beacon("contest");
+	}
+	if (field.broken)
+		return;
+	emit_point(b, &c, distance);
+	remember(&c);
+}
+
+/* -------------------------------------------------------------------- what is swept */
+
+static void measure_line(const struct bench *b, unsigned x, unsigned y, const char *distance)
+{
+	u64 samples[64];
+	struct bench_param params[BENCH_MAX_PARAMS] = {{"distance", distance, 0},
+						       {"what", "line_transfer", 0}};
+	unsigned n = line_transfer(x, y, samples, ARRAY_SIZE(samples));
+
+	if (!n)
+		return;
+	emit_ticks(b, "ping_pong", params, samples, n);
+	if (!field.line || median_of(samples, n) < field.line)
+		field.line = median_of(samples, n);
+}
+
+/* One pair for each distance that this machine has, from the caller's processor. */
+static void by_distance(const struct bench *b)
+{
+	u16 pair[2] = {(u16)smp_processor_id(), 0};
+
+	for (unsigned d = DIST_SMT; d <= DIST_UNKNOWN; d++) {
+		for (unsigned cpu = 0; cpu < platform_cpus(); cpu++) {
+			if (!platform_cpu_usable(cpu) || cpu == pair[0] ||
+			    cpu_distance(pair[0], cpu) != (enum cpu_distance)d)
+				continue;
+			pair[1] = (u16)cpu;
+			measure_line(b, pair[0], pair[1], cpu_distance_name(d));
+			for (unsigned load = 0; load < ARRAY_SIZE(loads); load++)
+				measure_point(b, pair, 2, load, cpu_distance_name(d));
+			break;
+		}
+	}
+}
+
+static void by_number(const struct bench *b)
+{
+	u16 cpus[MAX_FIELD];
+	unsigned all = contest_cpus(cpus, MAX_FIELD);
+
+	for (unsigned n = 1; n <= all; n = n < all && 2 * n > all ? all : 2 * n) {
+		/* Two processors are told apart by distance. */
+		if (n != 2)
+			measure_point(b, cpus, n, n == 1 ? 0 : 1, "mixed");
+		if (n == all && n > 2)
+			measure_point(b, cpus, n, 2, "mixed");
+	}
+}
+
+/* -------------------------------------------------------------------- what follows from it */
+
+static void tell_best(void)
+{
+	static const char *const evidence[] = {"bench:contest what=handoff",
+					       "bench:contest what=line_transfer", NULL};
+	char text[200];
+	u64 multiple = handoff_multiple(field.best_handoff, field.line);
+
+	if (!field.best || !field.line)
+		return;
+	mc_snprintf(text, sizeof(text),
+		    "%s hands over fastest between two processors: %llu ticks, %llu.%02llu times "
+		    "the %llu that a line needs",
+		    field.best->name, (unsigned long long)field.best_handoff,
+		    (unsigned long long)multiple / 1000, (unsigned long long)multiple % 1000 / 10,
+		    (unsigned long long)field.line);
+	event_finding("best_lock", text, true, (s64)multiple, 3, evidence);
+	/* A hand-off moves a line. Quicker than that it cannot be: then the clock is read wrongly. */
+	if (multiple < 1000)
+		run_worsen(RESULT_ERROR, "contest: a hand-off of %llu ticks is quicker than the "
+			   "line's %llu: the measurement is wrong",
+			   (unsigned long long)field.best_handoff, (unsigned long long)field.line);
+}
+
+static void tell_index(void)
+{
+	static const char *const evidence[] = {
+		"bench:contest what=throughput",
+		"published, UnixBench, static_key: Xeon Silver 4210 7923 to 8249, Hygon C86 7185 7757 to 8158",
+		NULL};
+	char text[400];
+	size_t at;
+	u64 best = 0;
+
+	if (!field.points)
+		return;
+	at = mc_snprintf(text, sizeof(text), "full-processor index, linux = 1000:");
+	for (unsigned l = 0; l < field.locks && at < sizeof(text); l++) {
+		u32 column[MAX_POINTS];
+		u64 mean;
+
+		for (unsigned p = 0; p < field.points; p++)
+			column[p] = field.against[p][l];
+		mean = geometric_mean(column, field.points);
+		at += mc_snprintf(text + at, sizeof(text) - at, "%s %s %llu", l ? "," : "",
+				  field.lock[l]->name, (unsigned long long)mean);
+		if (field.lock[l]->osq)
+			best = max_of(best, mean);
+	}
+	event_finding("full_processor_index", text, true, (s64)best, 3, evidence);
+}
+
+/* The window that fits the time: points x locks x rounds of it, and as much again for the rest. */
+static void choose_window(const struct bench *b)
+{
+	unsigned all = usable_cpus(), points = ARRAY_SIZE(loads) + 1;
+	u64 us;
+
+	for (unsigned n = 4; n < all; n *= 2)
+		points++;
+	points += all > 2 ? 2 : 0;
+	us = (u64)run_bench_ms(b) * 1000 / (points * field.locks * ROUNDS) / 2;
+	field.window = tsc_from_us(us < 200 ? 200 : us > 1000 ? 1000 : us);
+}
+
+BENCH(contest, "every lock under contention, beside the time that a cache line needs",
+      NEED_2_CPUS | NEED_REALTIME, 30)
+{
+	memset(&field, 0, sizeof(field));
+	field.m = platform_alloc(MAX_LOCKS * sizeof(*field.m));
+	if (!field.m) {
+		run_worsen(RESULT_ERROR, "contest: no memory");
+		return;
+	}
+	choose_locks();
+	choose_window(b);
+	by_distance(b);
+	by_number(b);
+	if (!field.broken) {
+		tell_best();
+		tell_index();
+	}
+	platform_free(field.m, MAX_LOCKS * sizeof(*field.m));
+}
