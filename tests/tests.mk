@@ -64,7 +64,7 @@ $(BUILD)/.need-qemu: tests/need tests/tests.mk
 	@tests/need qemu-system-x86 ovmf mtools python3 && touch $@
 $(BUILD)/.need-pytest: tests/need tests/tests.mk
 	@mkdir -p $(@D)
-	@tests/need python3 python3-pytest python3-capstone perl libxml2-utils chromium sbsigntool openssl xorriso gdisk dosfstools git && touch $@
+	@tests/need python3 python3-pytest python3-capstone perl libxml2-utils chromium sbsigntool openssl ipxe-qemu xorriso gdisk dosfstools git && touch $@
 
 .PHONY: run test bench plan
 #help make run               boot in QEMU and show the run; CPU= SMP= OPTIONS="key=value …"
@@ -86,9 +86,12 @@ soak: $(BUILD)/mcspin.img | $(BUILD)/.need-qemu $(BUILD)/.need-pytest
 	@BUILD=$(BUILD) SOAK=1 $(PYTHON) -m pytest -p no:cacheprovider -v --tb=short tests/qemu/soak.py
 
 #help make bench             the core natively on this machine; build/bench/results.json
-bench: $(BUILD)/host/mcspin-host
-	@mkdir -p $(BUILD)/bench
-	$(BUILD)/host/mcspin-host out=$(BUILD)/bench $(OPTIONS)
+bench: $(BUILD)/host/mcspin-host $(BUILD)/host/rebuild
+	@rm -rf $(BUILD)/bench && mkdir -p $(BUILD)/bench
+	@echo "about a minute; the stream is in $(BUILD)/bench/mcspin.log"
+	@$(BUILD)/host/mcspin-host out=$(BUILD)/bench $(OPTIONS) >$(BUILD)/bench/stream; status=$$?; \
+	$(BUILD)/host/rebuild $(BUILD)/bench/stream && rm $(BUILD)/bench/stream && \
+	ls $(BUILD)/bench/*.json $(BUILD)/bench/*.html && exit $$status
 
 include tests/hostile/hostile.mk
 test: $(BUILD)/hostile.efi
