@@ -10,6 +10,9 @@ import rig
 
 MARK = {"pass": "ok  ", "skip": "skip", "fail": "FAIL", "error": "ERR "}
 
+# The two regressions that mcspin was born from, shown once more at the end.
+EXHIBITS = ("copies_per_call", "dispatcher_time_ratio", "spin_argument")
+
 
 class View:
     """Plain lines, one for each thing worth knowing; nothing here is computed, only shown."""
@@ -18,7 +21,7 @@ class View:
         self.counts = {}
         self.sites = {}
         self.suite = None
-        self.passes = 0
+        self.exhibits, self.bad = [], []
 
     def line(self, text=""):
         print(text, flush=True)
@@ -59,6 +62,8 @@ class View:
             self.suite = e["suite"]
             self.line(f"check     {self.suite}")
         self.counts[e["result"]] = self.counts.get(e["result"], 0) + 1
+        if e["result"] in ("fail", "error"):
+            self.bad.append(f"{e['suite']}.{e['name']}: {e['reason']}")
         reason = f"  ({e['reason']})" if e["reason"] else ""
         self.line(f"  {MARK[e['result']]} {e['name']:<26} {e['sentence']}{reason}")
 
@@ -74,6 +79,8 @@ class View:
                   f"(p95 {e['p95']}, {e['samples']} samples)")
 
     def on_finding(self, e):
+        if e["name"] in EXHIBITS:
+            self.exhibits.append(e)
         ratio = f"  [{e['ratio']}]" if e["ratio"] is not None else ""
         self.line(f"finding   {e['name']}{ratio}: {e['text']}")
 
@@ -88,6 +95,11 @@ class View:
                   f"while {e['doing']}")
 
     def on_done(self, e):
+        for finding in self.exhibits:
+            self.line(f"exhibit   {finding['text']}")
+            self.line(f"          proof: {', '.join(finding['evidence'])}")
+        for sentence in self.bad:
+            self.line(f"FAILED    {sentence}")
         counts = ", ".join(f"{n} {r}" for r, n in sorted(self.counts.items()))
         self.line(f"done      {e['result'].upper()} in {e['seconds']} s: {counts}")
 
