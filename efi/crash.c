@@ -34,7 +34,8 @@ static struct record {
 	u64 returns[WORDS]; /* words of its stack that lie in the text: who may have called */
 	unsigned returns_found;
 	char why[120], doing[96];
-	char banks[2][220];
+	char banks[8][220];
+	const char *graded; /* the grader's sentence of a machine check */
 } records[RECORDS];
 static u32 taken; /* records */
 
@@ -120,6 +121,8 @@ static struct record *keep(const struct pt_regs *regs, unsigned vector, const ch
 		keep_returns(c);
 	}
 	keep_banks(c);
+	if (vector == X86_TRAP_MC)
+		c->graded = mce_last.msg;
 	return c;
 }
 
@@ -198,6 +201,7 @@ static void tell(const struct record *c)
 	event_hex64("cr2", c->cr2);
 	event_bool("in_firmware", c->in_firmware);
 	event_hex64("mcg_status", c->mcg_status);
+	event_str("graded", c->graded);
 	event_array("banks");
 	for (unsigned b = 0; b < ARRAY_SIZE(c->banks); b++) {
 		if (*c->banks[b])

@@ -64,6 +64,7 @@ static void sweep(struct test_run *t, unsigned cpu,
 
 			if (copy_variant_usable(v) && (!key || v->dispatcher))
 				sweep_one(&s, v, cpu);
+			platform_breathe(); /* under icount one variant can take seconds of its time */
 		}
 	}
 	if (run_text_patched)
@@ -210,7 +211,7 @@ static void two_spots(struct test_run *t, const struct copy_variant *v)
 	if (!copy_recovers(v))
 		return;
 	for (unsigned i = 0; i < ARRAY_SIZE(lens); i++) {
-		for (unsigned at = 0; at < min_of(lens[i], 160u); at += 7) {
+		for (unsigned at = 0; at < min_of(lens[i], 160u); at += options.quick ? 31 : 7) {
 			struct copy_case c = {.v = v, .len = lens[i], .src_edge = EDGE_ABSENT,
 					      .src_at = at, .dst_at = at % 64};
 
@@ -304,6 +305,55 @@ TEST(copy_mc, smap, "user pages need STAC: without it the copy faults, with it i
 		return;
 	}
 	sweep(t, smp_processor_id(), user_copies);
+}
+
+/* -------------------------------------------------------------------- vector state */
+
+#define CPUID_1_OSXSAVE (1u << 27) /* follows CR4.OSXSAVE of the asking processor */
+
+struct vector_seen {
+	bool before, during, after;
+	int err;
+};
+
+static bool os_saves_vectors(void)
+{
+	struct cpuid_regs r;
+
+	cpuid_raw(1, 0, &r);
+	return r.ecx & CPUID_1_OSXSAVE;
+}
+
+static void see_vector_state(void *arg)
+{
+	struct vector_seen *v = arg;
+
+	v->before = os_saves_vectors();
+	v->err = platform_vector_begin();
+	v->during = os_saves_vectors();
+	if (!v->err)
+		platform_vector_end();
+	v->after = os_saves_vectors();
+}
+
+TEST(copy_mc, vector_state, "AVX state is on only between begin and end, on each processor", 0)
+{
+	for (unsigned cpu = 0; cpu < platform_cpus(); cpu++) {
+		struct vector_seen v = {0};
+
+		if (!platform_cpu_usable(cpu))
+			continue;
+		if (!check(t, !on_cpu(cpu, see_vector_state, &v, 2000), "processor %u did not answer",
+			   cpu))
+			return;
+		if (v.err) {
+			check_skip(t, "no AVX state here");
+			return;
+		}
+		check(t, v.during, "processor %u cannot use AVX between begin and end", cpu);
+		check(t, v.before == v.after, "processor %u: CR4.OSXSAVE was %d and stays %d", cpu,
+		      v.before, v.after);
+	}
 }
 
 /* -------------------------------------------------------------------- no load crosses a line */

@@ -35,9 +35,10 @@ def test_fatal(boot):
     """A corrupt processor context ends the run as an error, with the bank in words."""
     run, _ = external(boot, FATAL)
     assert run.code == rig.FAIL, run.tail()
-    assert run.one("crash")["vector"] == "#MC"
-    words = run.one("crash_bank", bank=2)["text"]
-    for part in ("uncorrected", "processor context corrupt", "data load", "address 0x"):
+    crash = run.one("crash")
+    assert crash["vector"] == "#MC" and crash["graded"] == "Processor context corrupt", crash
+    words, = crash["banks"]
+    for part in ("bank 2", "uncorrected", "processor context corrupt", "data load", "address 0x"):
         assert part in words, words
     assert run.one("done")["result"] == "error"
 
