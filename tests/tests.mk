@@ -24,7 +24,12 @@ $(BUILD)/host/%.o: %.c | $(BUILD)/.need-host
 $(BUILD)/host/test_%: $(BUILD)/host/tests/host/test_%.o $(HOST_O) $(CORE_O) linker/host.lds linker/tables.lds
 	$(CC) $(HOST_LDFLAGS) $(filter %.o,$^) -lcmocka $(LDLIBS_test_$*) -o $@
 # The core as a program: the same suites and benches natively.
-$(BUILD)/host/mcspin-host: $(BUILD)/host/tests/host/main.o $(HOST_O) $(CORE_O) linker/host.lds linker/tables.lds
+# Others' locks run in its contests; only there, so that nothing else needs ck.
+$(BUILD)/host/tests/host/peer_locks.o: | $(BUILD)/.need-ck
+$(BUILD)/.need-ck: tests/need
+	@mkdir -p $(@D)
+	@tests/need libck-dev && touch $@
+$(BUILD)/host/mcspin-host: $(BUILD)/host/tests/host/main.o $(BUILD)/host/tests/host/peer_locks.o $(HOST_O) $(CORE_O) linker/host.lds linker/tables.lds
 	$(CC) $(HOST_LDFLAGS) $(filter %.o,$^) -o $@
 # Every form of a report again from a captured stream: build/host/rebuild LOG [FOLDER].
 $(BUILD)/host/rebuild: $(BUILD)/host/tests/host/rebuild.o $(HOST_O) $(CORE_O) linker/host.lds linker/tables.lds

@@ -31,7 +31,7 @@ static const struct {
 #define HANDOFF_LOAD 1 /* both sides always wait for each other, and neither only spins */
 
 struct measured {
-	u64 rate[ROUNDS]; /* acquisitions in a second, which is 1/1000 of those in a millisecond */
+	u64 rate[ROUNDS]; /* acquisitions in a second */
 	u8 mark[ROUNDS]; /* somebody was away meanwhile: an SMI, a host's other threads */
 	u64 handoff[MAX_HANDOFFS];
 	unsigned handoffs;
@@ -43,7 +43,7 @@ static struct {
 	const struct lock_variant *lock[MAX_LOCKS];
 	unsigned locks;
 	struct measured *m;		/* of this point, by lock */
-	u32 against[MAX_POINTS][MAX_LOCKS]; /* rate against linux, in 1/1000, by point */
+	u32 (*against)[MAX_LOCKS]; /* rate against linux, in 1/1000, by point */
 	unsigned points;
 	u64 window;
 	/* Two processors, all loads: the hand-off's median, the best. */
@@ -75,9 +75,9 @@ static void one_contest(unsigned l, unsigned round, struct contest *c)
 		field.broken = true;
 	}
 	m->rate[round] = c->acquired * 1000000000 / max_of(tsc_to_ns(c->ticks), 1ull);
-	m->mark[round] = c->longest_turn > tsc_from_us(AWAY_US) + 4 * c->n * (c->hold + c->gap)
-				 ? MARK_AWAY
-				 : 0;
+	if (c->longest_turn > tsc_from_us(AWAY_US) + 4 * c->n * (c->hold + c->gap) ||
+	    (c->together < 900 && c->n > 1))
+		m->mark[round] = MARK_AWAY;
 	m->deviation[round] = c->deviation;
 	m->together[round] = c->together;
 	m->aborted += c->aborted;
@@ -112,17 +112,6 @@ static u64 rate_of(const struct measured *m)
 	return n ? median_of(clean, n) : median_of(m->rate, ROUNDS);
 }
 
-/* bench_emit() takes thousandths. */
-static void emit_ticks(const struct bench *b, const char *name, const struct bench_param *params,
-		       const u64 *ticks, unsigned n)
-{
-	u64 milli[MAX_HANDOFFS];
-
-	for (unsigned i = 0; i < n; i++)
-		milli[i] = ticks[i] * 1000;
-	bench_emit(b, name, params, "ticks", milli, NULL, n);
-}
-
 static void emit_point(const struct bench *b, const struct contest *c, const char *distance)
 {
 	struct bench_param params[BENCH_MAX_PARAMS] = {{"cpus", NULL, c->n},
@@ -134,10 +123,11 @@ static void emit_point(const struct bench *b, const struct contest *c, const cha
 		struct measured *m = &field.m[l];
 
 		params[4] = (struct bench_param){"what", "throughput", 0};
-		bench_emit(b, field.lock[l]->name, params, "acquisitions/ms", m->rate, m->mark, ROUNDS);
+		bench_emit(b, field.lock[l]->name, params, "acquisitions/s", m->rate, m->mark, ROUNDS);
 		if (m->handoffs) {
 			params[4].text = "handoff";
-			emit_ticks(b, field.lock[l]->name, params, m->handoff, m->handoffs);
+			bench_emit(b, field.lock[l]->name, params, "ticks", m->handoff, NULL,
+				   m->handoffs);
 		}
 		event_begin("contest");
 		event_str("variant", field.lock[l]->name);
@@ -213,7 +203,7 @@ static void measure_line(const struct bench *b, unsigned x, unsigned y, const ch
 
 	if (!n)
 		return;
-	emit_ticks(b, "ping_pong", params, samples, n);
+	bench_emit(b, "ping_pong", params, "ticks", samples, NULL, n);
 	if (!field.line || median_of(samples, n) < field.line)
 		field.line = median_of(samples, n);
 }
@@ -322,7 +312,8 @@ BENCH(contest, "every lock under contention, beside the time that a cache line n
 {
 	memset(&field, 0, sizeof(field));
 	field.m = platform_alloc(MAX_LOCKS * sizeof(*field.m));
-	if (!field.m) {
+	field.against = platform_alloc(MAX_POINTS * sizeof(*field.against));
+	if (!field.m || !field.against) {
 		run_worsen(RESULT_ERROR, "contest: no memory");
 		return;
 	}
@@ -335,4 +326,5 @@ BENCH(contest, "every lock under contention, beside the time that a cache line n
 		tell_index();
 	}
 	platform_free(field.m, MAX_LOCKS * sizeof(*field.m));
+	platform_free(field.against, MAX_POINTS * sizeof(*field.against));
 }

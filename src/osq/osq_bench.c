@@ -44,9 +44,11 @@ static void handoff_body(void *ctx, unsigned n)
 	of(ctx)->probe->hand_off();
 }
 
+/* Shared: one bench runs at a time, and the image is small. */
+static struct bench_case cases[BENCH_MAX_CASES];
+
 /* One case for each variant that has what the bench needs. */
-static unsigned cases_of(struct bench_case *cases, void (*body)(void *, unsigned),
-			 void (*prepare)(void *), bool probed)
+static unsigned choose_cases(void (*body)(void *, unsigned), void (*prepare)(void *), bool probed)
 {
 	unsigned n = 0;
 
@@ -120,9 +122,8 @@ static void spin_finding(const struct bench_case *with, const struct bench_case 
 
 BENCH(spin, "one round of the spin loop, nothing coming", 0, 5)
 {
-	static struct bench_case cases[BENCH_MAX_CASES];
 	struct trace_loop *loop = platform_alloc(sizeof(*loop));
-	unsigned n = cases_of(cases, spin_body, NULL, true);
+	unsigned n = choose_cases(spin_body, NULL, true);
 	unsigned count[BENCH_MAX_CASES];
 
 	for (unsigned i = 0; i < n && loop; i++) {
@@ -139,8 +140,7 @@ BENCH(spin, "one round of the spin loop, nothing coming", 0, 5)
 
 BENCH(lock_pair, "lock and unlock, nobody else there", 0, 5)
 {
-	static struct bench_case cases[BENCH_MAX_CASES];
-	unsigned n = cases_of(cases, pair_body, NULL, false);
+	unsigned n = choose_cases(pair_body, NULL, false);
 
 	bench_run(b, cases, n);
 	bench_free(cases, n);
@@ -149,8 +149,7 @@ BENCH(lock_pair, "lock and unlock, nobody else there", 0, 5)
 BENCH(lock_handoff_path, "unlock with a waiter and the look that finds it, both on one processor",
       0, 4)
 {
-	static struct bench_case cases[BENCH_MAX_CASES];
-	unsigned n = cases_of(cases, handoff_body, handoff_prepare, true);
+	unsigned n = choose_cases(handoff_body, handoff_prepare, true);
 
 	bench_run(b, cases, n);
 	for (unsigned i = 0; i < n; i++)
