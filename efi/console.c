@@ -58,6 +58,7 @@ static void uart_setup(u16 port)
 static SIMPLE_TEXT_OUTPUT_INTERFACE *graphics_console(void)
 {
 	EFI_GUID gop = EFI_GRAPHICS_OUTPUT_PROTOCOL_GUID, text = SIMPLE_TEXT_OUTPUT_PROTOCOL;
+	EFI_GUID path = DEVICE_PATH_PROTOCOL;
 	EFI_HANDLE *handles;
 	UINTN n = 0;
 	void *p, *found = NULL;
@@ -65,8 +66,11 @@ static SIMPLE_TEXT_OUTPUT_INTERFACE *graphics_console(void)
 	if (fw_bs->LocateHandleBuffer(ByProtocol, &text, NULL, &n, &handles) != EFI_SUCCESS)
 		return NULL;
 	for (UINTN i = 0; i < n && !found; i++) {
+		/* The console that mirrors to all devices offers graphics too, but is no device: it has
+		 * no path. Under the Shell it is not ConsoleOutHandle. */
 		if (handles[i] == fw_st->ConsoleOutHandle ||
-		    fw_bs->HandleProtocol(handles[i], &gop, &p) != EFI_SUCCESS)
+		    fw_bs->HandleProtocol(handles[i], &gop, &p) != EFI_SUCCESS ||
+		    fw_bs->HandleProtocol(handles[i], &path, &p) != EFI_SUCCESS)
 			continue;
 		fw_bs->HandleProtocol(handles[i], &text, &found);
 	}

@@ -73,11 +73,44 @@ static void *from_pool(size_t bytes)
 	return p;
 }
 
+#define FOUR_GIB     (1ul << 32)
+#define MAP_BYTES    (24 << 10)
+#define PAGES_AT_END(d, pages) ((d)->PhysicalStart + ((d)->NumberOfPages - (pages)) * PAGE_SIZE)
+
+/* The end of the largest free stretch above 4 GiB, 0 if none holds `pages`. Asking for "at most this
+ * address" is not enough: edk2 looks below its own reserved stretches first, which lie lower. */
+static EFI_PHYSICAL_ADDRESS high_place(UINTN pages)
+{
+	static u8 buf[MAP_BYTES] __aligned(8);
+	const EFI_MEMORY_DESCRIPTOR *best = NULL;
+	UINTN size = sizeof(buf), key, step = 0;
+	UINT32 version;
+
+	if (fw_bs->GetMemoryMap(&size, (EFI_MEMORY_DESCRIPTOR *)buf, &key, &step, &version) !=
+	    EFI_SUCCESS)
+		return 0;
+	for (const u8 *p = buf; p < buf + size; p += step) {
+		const EFI_MEMORY_DESCRIPTOR *d = (const EFI_MEMORY_DESCRIPTOR *)p;
+
+		if (d->Type == EfiConventionalMemory && d->PhysicalStart >= FOUR_GIB &&
+		    d->NumberOfPages >= pages && (!best || d->NumberOfPages > best->NumberOfPages))
+			best = d;
+	}
+	return best ? PAGES_AT_END(best, pages) : 0;
+}
+
+static void *taken_at(EFI_PHYSICAL_ADDRESS at, UINTN pages)
+{
+	taken += pages * PAGE_SIZE;
+	hold(at, pages);
+	memset((void *)at, 0, pages * PAGE_SIZE);
+	return (void *)at;
+}
+
 /* Above 4 GiB where there is such memory: less of what the firmware needs, and the case that breaks
  * careless code is then the usual one. */
 void *platform_alloc(size_t bytes)
 {
-	static const EFI_PHYSICAL_ADDRESS limits[] = {~0ul, 0xffffffffu};
 	UINTN pages = (bytes + PAGE_SIZE - 1) / PAGE_SIZE;
 	EFI_PHYSICAL_ADDRESS at;
 
@@ -85,16 +118,11 @@ void *platform_alloc(size_t bytes)
 		return from_pool(bytes);
 	if (taken + pages * PAGE_SIZE > budget())
 		return NULL;
-	for (unsigned i = 0; i < ARRAY_SIZE(limits); i++) {
-		at = limits[i];
-		if (fw_bs->AllocatePages(AllocateMaxAddress, EfiLoaderData, pages, &at) ==
-		    EFI_SUCCESS) {
-			taken += pages * PAGE_SIZE;
-			hold(at, pages);
-			memset((void *)at, 0, pages * PAGE_SIZE);
-			return (void *)at;
-		}
-	}
+	at = high_place(pages);
+	if (at && fw_bs->AllocatePages(AllocateAddress, EfiLoaderData, pages, &at) == EFI_SUCCESS)
+		return taken_at(at, pages);
+	if (fw_bs->AllocatePages(AllocateAnyPages, EfiLoaderData, pages, &at) == EFI_SUCCESS)
+		return taken_at(at, pages);
 	return NULL;
 }
 
