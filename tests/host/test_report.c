@@ -91,6 +91,8 @@ static void strings_survive(void **state)
 	(void)state;
 	event_begin("warn");
 	event_str("text", "tab\t quote\" back\\slash \x01 \x7f newline\n \xc3\xa9 \xff\xc0\xaf end");
+	event_str("overlong", "\xe0\x80\xaf");
+	event_str("surrogate", "\xed\xa0\x80");
 	event_str("none", NULL);
 	event_s64("low", INT64_MIN);
 	event_u64("high", UINT64_MAX);
@@ -100,6 +102,10 @@ static void strings_survive(void **state)
 	json_text(&j, json_get(&j, 0, "text"), back, sizeof(back));
 	assert_string_equal(back, "tab\t quote\" back\\slash \x01 \x7f newline\n \xc3\xa9 "
 				  "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd end");
+	json_text(&j, json_get(&j, 0, "overlong"), back, sizeof(back));
+	assert_string_equal(back, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+	json_text(&j, json_get(&j, 0, "surrogate"), back, sizeof(back));
+	assert_string_equal(back, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
 	assert_true(json_is_null(&j, json_get(&j, 0, "none")));
 	assert_true(json_is(&j, json_get(&j, 0, "low"), "-9223372036854775808"));
 	assert_true(json_is(&j, json_get(&j, 0, "high"), "18446744073709551615"));

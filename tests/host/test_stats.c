@@ -22,6 +22,7 @@ static void fill(const u64 *values, unsigned n)
 static void by_hand(void **state)
 {
 	static const u64 v[] = {7, 1, 3, 9, 5};
+	u64 many[101];
 
 	(void)state;
 	fill(v, 5);
@@ -31,6 +32,13 @@ static void by_hand(void **state)
 	assert_int_equal(s.max, 9);
 	assert_int_equal(s.p95, 9);
 	assert_int_equal(s.spread, 7 - 3);
+	for (u64 i = 0; i < 101; i++)
+		many[i] = (i * 37) % 101;
+	fill(many, 101);
+	assert_int_equal(s.p50, 50);
+	assert_int_equal(s.p95, 95);
+	assert_int_equal(s.p99, 99);
+	fill(v, 5);
 	/* First half 7, 1: nearest rank 1. Second half 3, 9, 5: 5. */
 	assert_true(s.noise >= 4);
 }
