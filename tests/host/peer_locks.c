@@ -7,7 +7,12 @@
 #include <ck_spinlock.h>
 
 #include "../../src/cpu/percpu.h"
-#include "../../src/osq/osq.h"
+#include "../../src/bench/bench.h"
+#include "../../src/bench/tsc.h"
+#include "../../src/cpu/smp.h"
+#include "../../src/osq/contest.h"
+#include "../../src/report/event.h"
+#include "../../src/run/run.h"
 
 #define MAX_PEERS 256 /* processors */
 
@@ -97,4 +102,51 @@ __attribute__((constructor)) static void add_peers(void)
 {
 	lock_peers = peers;
 	lock_peer_count = ARRAY_SIZE(peers);
+}
+
+/* -------------------------------------------------------------------- stress */
+
+#define STRESS_WANTED 5000000ull
+#define STRESS_MS     20000 /* for each variant, whatever it has reached */
+
+/* Half of it with waiters that leave, where they can. */
+static void stress(const struct lock_variant *v, const u16 *cpus, unsigned n)
+{
+	u64 start = rdtsc_ordered(), acquired = 0, left = 0;
+	char why[160] = "";
+	bool clean = true;
+
+	for (unsigned round = 0; acquired < STRESS_WANTED && clean; round++) {
+		struct contest c = {.v = v, .cpus = cpus, .n = n, .window = tsc_from_us(50000),
+				    .leave = v->osq && round & 1 ? 16 : 0};
+
+		if (rdtsc_ordered() - start > tsc_from_us(STRESS_MS * 1000ull))
+			break;
+		contest_run(&c);
+		clean = contest_clean(&c, why, sizeof(why));
+		acquired += c.acquired;
+		left += c.aborted;
+		event_beacon("stress");
+	}
+	event_begin("stress");
+	event_str("variant", v->name);
+	event_u64("cpus", n);
+	event_u64("acquired", acquired);
+	event_u64("left", left);
+	event_bool("clean", clean);
+	event_end();
+	if (!clean)
+		run_worsen(RESULT_FAIL, "stress: %s", why);
+	else if (acquired < STRESS_WANTED)
+		event_warn("stress: %s had time for %llu of %llu acquisitions only", v->name,
+			   (unsigned long long)acquired, (unsigned long long)STRESS_WANTED);
+}
+
+BENCH(lock_stress, "five million contended acquisitions of each lock, counted right", NEED_2_CPUS, 1)
+{
+	u16 cpus[64];
+	unsigned n = contest_cpus(cpus, ARRAY_SIZE(cpus));
+
+	for (unsigned i = 0; i < lock_variant_count; i++)
+		stress(lock_variants[i], cpus, n);
 }
