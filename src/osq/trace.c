@@ -7,11 +7,25 @@
 static const u8 **record;
 static unsigned recorded;
 
-static bool on_step(struct pt_regs *regs, u64 addr)
+static void put(const u8 *ip)
 {
 	if (recorded < TRACE_MAX)
-		record[recorded] = (const u8 *)regs->ip;
+		record[recorded] = ip;
 	recorded++;
+}
+
+/* QEMU's TCG loses the trap after a PAUSE (F3 90), which itself goes on to the next instruction. */
+static bool on_step(struct pt_regs *regs, u64 addr)
+{
+	const u8 *ip = (const u8 *)regs->ip;
+
+	if (recorded && recorded < TRACE_MAX) {
+		const u8 *last = record[recorded - 1];
+
+		if (last[0] == 0xf3 && last[1] == 0x90 && ip != last + 2)
+			put(last + 2);
+	}
+	put(ip);
 	return true;
 }
 
