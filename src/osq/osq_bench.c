@@ -44,14 +44,20 @@ static void handoff_body(void *ctx, unsigned n)
 	of(ctx)->probe->hand_off();
 }
 
-/* Shared: one bench runs at a time, and the image is small. */
-static struct bench_case cases[BENCH_MAX_CASES];
+/* Shared, because one bench runs at a time; not in .bss, which weighs on the image file. */
+static struct bench_case *cases;
 
 /* One case for each variant that has what the bench needs. */
 static unsigned choose_cases(void (*body)(void *, unsigned), void (*prepare)(void *), bool probed)
 {
 	unsigned n = 0;
 
+	if (!cases)
+		cases = platform_alloc(BENCH_MAX_CASES * sizeof(*cases));
+	if (!cases) {
+		run_worsen(RESULT_ERROR, "no memory for the cases of a bench");
+		return 0;
+	}
 	for (unsigned i = 0; i < lock_variant_count + lock_peer_count; i++) {
 		const struct lock_variant *v = i < lock_variant_count
 						       ? lock_variants[i]
