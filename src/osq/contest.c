@@ -132,10 +132,13 @@ static __always_inline void turn(const struct contest *c, struct contestant *me,
 	c->v->unlock();
 }
 
-/* How long another may keep us waiting: on a bare machine it runs; a thread may wait for its turn. */
+/* How long another may keep us waiting: on a bare machine it runs; a virtual processor or a thread
+ * may wait long for its turn. */
 static u64 patience_us(void)
 {
-	return platform_ring0() ? 200000 : 5000000;
+	if (!platform_ring0())
+		return 5000000;
+	return boot_cpu_data.hv != HV_NONE || boot_cpu_data.emulated ? 3000000 : 200000;
 }
 
 /* Whoever is done calls the others out of the queue when they do not come: a lost hand-off ends in a
