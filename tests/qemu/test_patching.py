@@ -7,7 +7,7 @@ import rig
 
 @pytest.mark.parametrize("smp, flips", [(2, 100000), (4, 2000)])
 def test_live_flips(smp, flips, boot):
-    run = boot("test=live_flips bench=none", cpu="Cascadelake-Server", smp=smp, timeout=150)
+    run = boot("test=live_flips bench=none", cpu="Cascadelake-Server", smp=smp, timeout=270)
     assert run.code == rig.PASS and run.result == "pass", run.tail()
     story = run.one("key_flips")
     assert story["flips"] == flips and story["cpus"] == smp
