@@ -26,7 +26,8 @@ void sink_fmt(struct sink *s, const char *fmt, ...) __printf(2, 3);
 int view_results_json(const char *log, size_t len, struct sink *out);
 int view_junit_xml(const char *log, size_t len, struct sink *out);
 int view_report_html(const char *log, size_t len, struct sink *out);
-/* Findings, benches and the comparison as text for a terminal: what `make bench` prints. */
+/* Findings, benches and the comparison as text for a terminal: what `make bench` prints. Host only
+ * (tests/host/platform_table.c). */
 int view_table(const char *log, size_t len, struct sink *out);
 
 /* ------------------------------------------------------------------ shared by the views */

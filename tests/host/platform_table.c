@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The run as text of 100 columns: what `make bench` leaves on the terminal. */
-#include "event.h"
-#include "stream.h"
-#include "views.h"
+/* The run as text of 100 columns: what `make bench` leaves on a terminal. A view like the others, but no
+ * machine without an operating system has a terminal to leave it on, so the image does without. */
+#include "../../src/report/event.h"
+#include "../../src/report/stream.h"
+#include "../../src/report/views.h"
 
 static void text_of(const struct json *j, int at, char *buf, size_t len)
 {
