@@ -114,7 +114,10 @@ SYM_FUNC_END(copy_mc_careful_pay)
 .macro CAREFUL width, least, load, store, stream, r0, r1, r2, r3, leave, shift
 	cmpl	$\least, %edx
 	jb	.L\width\()_small
+	testb	$\width-1, %sil
+	jz	.L\width\()_aligned
 	HEADS	\width, \width
+.L\width\()_aligned:
 	cmpl	$4*\width, %edx
 	jb	.L\width\()_ones
 	.ifnc \shift,
@@ -133,6 +136,8 @@ SYM_FUNC_END(copy_mc_careful_pay)
 	subl	$4*\width, %edx
 	cmpl	$4*\width, %edx
 	jae	.L\width\()_loop
+	testl	%edx, %edx
+	jz	.L\width\()_done
 SYM_INNER_LABEL(copy_mc_careful_ones_\width)
 .L\width\()_ones:
 	cmpl	$\width, %edx
@@ -141,6 +146,7 @@ SYM_INNER_LABEL(copy_mc_careful_ones_\width)
 	jmp	.L\width\()_ones
 .L\width\()_tail:
 	TAILS	\width, \width
+.L\width\()_done:
 	\leave
 	xorl	%eax, %eax
 	ret
@@ -190,24 +196,24 @@ SYM_INNER_LABEL(copy_mc_careful_ones_\width)
 .endm
 
 /* Below this the plain loop of copy_mc_fragile is not beaten. */
-#define WORDS_LEAST 96
+#define WORDS_LEAST 64
 
 SYM_FUNC_START(copy_mc_careful_gpr)
 	CAREFUL	8, WORDS_LEAST, movq, movq, , %r8, %r9, %r10, %r11
 SYM_FUNC_END(copy_mc_careful_gpr)
 
+/* Below VECTOR_LEAST bytes the head and tail of a vector form cost more than its middle saves. */
+#define VECTOR_LEAST 256
+
 /* The widest that this machine offers. */
 SYM_FUNC_START(copy_mc_careful)
-	cmpl	$WORDS_LEAST, %edx
-	jb	copy_mc_fragile
+	cmpl	$VECTOR_LEAST, %edx
+	jb	copy_mc_careful_gpr
 	ALT_SITE SITE_CAREFUL
 	ALTERNATIVE_3 "jmp copy_mc_careful_gpr", "jmp copy_mc_careful_sse2", X86_FEATURE_ALWAYS, \
 		"jmp copy_mc_careful_avx2", X86_FEATURE_AVX2, \
 		"jmp copy_mc_careful_avx512", X86_FEATURE_AVX512F
 SYM_FUNC_END(copy_mc_careful)
-
-/* Below VECTOR_LEAST bytes the head and tail of a vector form cost more than its middle saves. */
-#define VECTOR_LEAST 256
 
 SYM_FUNC_START(copy_mc_careful_sse2)
 	CAREFUL	16, VECTOR_LEAST, movdqa, movdqu, movntdq, %xmm0, %xmm1, %xmm2, %xmm3
