@@ -349,15 +349,27 @@ static void decide_vcpupreempt(struct machine *m, unsigned cpus)
 
 /* -------------------------------------------------------------------- synthetic features */
 
-static void decide_rep_good(struct machine *m)
+/* K8 from stepping C on: the levels of Linux's init_amd_k8(), CPUID.1:EAX as a whole. */
+static bool late_k8(const struct machine *m, const struct cpu_source *src)
 {
-	bool intel = m->vendor == VENDOR_INTEL && (m->family > 6 || m->family == 6);
-	bool amd = (m->vendor == VENDOR_AMD && m->family >= 0x10) || m->vendor == VENDOR_HYGON;
+	struct cpuid_regs r;
 
-	set(m, X86_FEATURE_REP_GOOD, intel || amd,
-	    intel ? "Intel family 6 and later"
-	    : amd ? "AMD family 10h and later, and Hygon"
-		  : "not known of this vendor");
+	cpuid_read(src, 1, 0, &r);
+	return m->family == 0xf && ((r.eax >= 0x0f48 && r.eax < 0x0f50) || r.eax >= 0x0f58);
+}
+
+static void decide_rep_good(struct machine *m, const struct cpu_source *src)
+{
+	const char *because = NULL;
+
+	if (m->vendor == VENDOR_INTEL && m->family >= 6)
+		because = "Intel family 6 and later";
+	else if (m->vendor == VENDOR_HYGON || (m->vendor == VENDOR_AMD && m->family >= 0x10))
+		because = "AMD family 10h and later, and Hygon";
+	else if (m->vendor == VENDOR_AMD && late_k8(m, src))
+		because = "AMD K8, stepping C and later";
+	set(m, X86_FEATURE_REP_GOOD, because != NULL,
+	    because ? because : "not known of this vendor or family");
 }
 
 /* Firmware can switch fast strings off; then Linux believes neither bit (intel.c). */
@@ -418,7 +430,7 @@ void cpu_decide(struct machine *m, const struct cpu_source *src, unsigned cpus)
 	read_bits(m, src);
 	set(m, X86_FEATURE_ALWAYS, true, "always");
 	find_hypervisor(m, src);
-	decide_rep_good(m);
+	decide_rep_good(m, src);
 	overrule_fast_strings(m, src);
 	decide_lfence(m, src);
 	decide_tsc(m);

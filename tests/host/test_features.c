@@ -268,7 +268,12 @@ static void fast_strings_off(void **state)
 		{"GenuineIntel", 0x00000543, 0, true, false},  /* REP_GOOD begins with family 6 */
 		{"AuthenticAMD", ZEN2, 0, true, true},
 		{"HygonGenuine", DHYANA, 0, true, true},
-		{"AuthenticAMD", 0x00000f29, 0, true, false}, /* family 0xf */
+		{"AuthenticAMD", 0x00000f29, 0, true, false}, /* K8: stepping C and later */
+		{"AuthenticAMD", 0x00000f48, 0, true, true},
+		{"AuthenticAMD", 0x00000f50, 0, true, false},
+		{"AuthenticAMD", 0x00000f58, 0, true, true},
+		{"AuthenticAMD", 0x00060fb1, 0, true, true}, /* QEMU's -cpu max */
+		{"AuthenticAMD", 0x00000543, 0, true, false}, /* K6 */
 		{"CentaurHauls", 0x000006fe, 0, true, false},
 	};
 
