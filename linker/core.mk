@@ -22,10 +22,6 @@ CORE_CFLAGS := -std=gnu11 -O2 -g $(WARN) -ffreestanding -fPIC -fvisibility=hidde
 SMALL	:= src/report/% src/run/% src/mce/% src/cpu/% src/alt/% src/%_tests src/copy/copy_cases
 $(foreach d,core clang,$(SMALL:%=$(BUILD)/$(d)/%.o)): CORE_CFLAGS += -Os
 CORE_SFLAGS := -D__ASSEMBLY__ -g -Isrc -Wa,--fatal-warnings $(EXTRA_CFLAGS)
-# The image has 256 KiB. What tells and what runs only once is made small; what is measured or
-# patched stays as Linux is built.
-SMALL	:= -Os
-$(foreach room,report run mce cpu,$(eval $(BUILD)/core/src/$(room)/%.o: CORE_CFLAGS += $(SMALL)))
 CORE_O	:= $(CORE_C:%.c=$(BUILD)/core/%.o) $(CORE_S:%.S=$(BUILD)/core/%.o)
 CLANG_O	:= $(CORE_C:%.c=$(BUILD)/clang/%.o) $(CORE_S:%.S=$(BUILD)/clang/%.o)
 

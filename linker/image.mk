@@ -7,7 +7,7 @@ CRT0	:= /usr/lib/crt0-efi-x86_64.o
 
 # The core's flags, with UEFI's 16-bit characters and calling convention. -maccumulate-outgoing-args
 # is what GCC asks for beside ms_abi. Macros of GNU-EFI use patterns that -Wextra dislikes.
-EFI_CFLAGS := $(CORE_CFLAGS) $(SMALL) -fshort-wchar -DGNU_EFI_USE_MS_ABI -maccumulate-outgoing-args \
+EFI_CFLAGS := $(CORE_CFLAGS) -Os -fshort-wchar -DGNU_EFI_USE_MS_ABI -maccumulate-outgoing-args \
 	-Wno-missing-prototypes -Wno-unused-function -I/usr/include/efi -I/usr/include/efi/x86_64
 IMAGE_LDFLAGS := -nostdlib -shared -Bsymbolic -znocombreloc -z noexecstack -z max-page-size=4096 \
 	-Llinker -T linker/mcspin.lds --no-undefined --fatal-warnings --no-warn-rwx-segments

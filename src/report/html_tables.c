@@ -200,18 +200,24 @@ void html_tests(struct page *p)
 
 /* -------------------------------------------------------------------- measurements */
 
-static void bench_row(struct page *p, const struct json *j)
+/* What a measurement is of: the same cells in the table of benches and in the comparison. */
+static void bench_cells(struct page *p, const struct json *j)
 {
-	static const char *const numbers[] = {"p50", "noise", "min", "p95", "max", "samples",
-					      "disturbed"};
-
-	sink_text(p->out, "<tr>");
 	cell(p, "bench", j, "name", "");
 	cell(p, "variant", j, "variant", "");
 	sink_text(p->out, "<td>");
 	html_params(p, j, json_get(j, 0, "params"));
 	sink_text(p->out, "</td>");
 	cell(p, "unit", j, "unit", "");
+}
+
+static void bench_row(struct page *p, const struct json *j)
+{
+	static const char *const numbers[] = {"p50", "noise", "min", "p95", "max", "samples",
+					      "disturbed"};
+
+	sink_text(p->out, "<tr>");
+	bench_cells(p, j);
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
 		cell(p, numbers[i], j, numbers[i], " class=n");
 	sink_text(p->out, "</tr>\n");
@@ -250,12 +256,7 @@ void html_benches(struct page *p)
 static void compare_row(struct page *p, const struct json *j)
 {
 	sink_text(p->out, "<tr>");
-	cell(p, "bench", j, "name", "");
-	cell(p, "variant", j, "variant", "");
-	sink_text(p->out, "<td>");
-	html_params(p, j, json_get(j, 0, "params"));
-	sink_text(p->out, "</td>");
-	cell(p, "unit", j, "unit", "");
+	bench_cells(p, j);
 	cell(p, "old", j, "old", " class=n");
 	cell(p, "new", j, "new", " class=n");
 	cell(p, "change, %", j, "change_percent", " class=n");
