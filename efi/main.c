@@ -10,6 +10,8 @@
 #include "../src/run/options.h"
 #include "../src/run/run.h"
 
+#define OLD_KEYS 64
+
 EFI_HANDLE fw_image;
 EFI_SYSTEM_TABLE *fw_st;
 EFI_BOOT_SERVICES *fw_bs;
@@ -78,6 +80,9 @@ static bool take_machine(void)
 	before = files_unfinished();
 	if (before)
 		event_warn("an earlier run did not finish: %s", before);
+	/* ESC was pressed for the firmware's menu, perhaps more often than the firmware took. */
+	for (unsigned i = 0; i < OLD_KEYS && console_key(); i++)
+		;
 	return true;
 }
 
@@ -187,11 +192,15 @@ EFI_STATUS efi_main(EFI_HANDLE image, EFI_SYSTEM_TABLE *table)
 	return leave(give_back());
 }
 
+/* ESC stays asked for: not everybody who calls this can stop at once. */
 bool platform_breathe(void)
 {
+	static bool asked;
+
 	processors_alive();
 	files_doing(run_doing());
 	files_flush();
 	screen_show(false);
-	return console_key() == 0x1b;
+	asked |= console_key() == 0x1b;
+	return asked;
 }

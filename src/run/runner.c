@@ -17,7 +17,7 @@ static const char *const suite_names[] = {
 
 static enum result worst; /* of everything so far */
 static unsigned passed_tests;
-static bool stopped; /* the user asked, or the budget is gone */
+static bool stopped; /* by the user */
 static char doing[96] = "start";
 
 const char *run_doing(void)
@@ -50,6 +50,16 @@ void run_worsen(enum result r, const char *fmt, ...)
 	va_end(ap);
 	event_warn("%s", why);
 	worst = max_of(worst, r);
+}
+
+/* Who sits at the machine may end the run. What is left out was not shown: that is no pass. */
+static bool user_stops(void)
+{
+	if (!stopped && platform_breathe()) {
+		stopped = true;
+		run_worsen(RESULT_ERROR, "stopped by a key before %s: the rest is left out", doing);
+	}
+	return stopped;
 }
 
 /* -------------------------------------------------------------------- one test */
@@ -222,9 +232,7 @@ static enum result run_one(const struct test *test, unsigned number)
 	test_run_init(&t, test);
 	mc_snprintf(doing, sizeof(doing), "%s.%s", suite_names[test->suite], test->name);
 	event_beacon(doing);
-	if (!stopped && platform_breathe())
-		stopped = true;
-	if (stopped)
+	if (user_stops())
 		check_skip(&t, "the run was stopped by a key");
 	else if (missing)
 		check_skip(&t, "%s", missing);
@@ -307,17 +315,19 @@ static void tell_plan(void)
 void run_tests(void)
 {
 	unsigned number = 0;
-	u32 rounds = options.repeat;
 
 	tell_plan();
-
-	ktap_line("1..%u", suites_chosen() * rounds);
+	ktap_line("1..%u", suites_chosen() * options.repeat);
 	if (!suites_chosen()) {
 		run_worsen(RESULT_ERROR, "suite=%s test=%s chooses no test", options.suite,
 			   options.test);
 		return;
 	}
-	while (rounds--) {
+	for (u32 round = 0; round < options.repeat; round++) {
+		if (stopped) {
+			ktap_line("Bail out! stopped by a key");
+			break;
+		}
 		for (unsigned s = 0; s < NR_SUITES; s++) {
 			if (!suite_size(s))
 				continue;
@@ -370,9 +380,7 @@ void run_benches(void)
 			continue;
 		mc_snprintf(doing, sizeof(doing), "bench %s", b->name);
 		event_beacon(doing);
-		if (!stopped && platform_breathe())
-			stopped = true;
-		if (stopped || missing) {
+		if (user_stops() || missing) {
 			skip_bench(b, stopped ? "the run was stopped by a key" : missing);
 			continue;
 		}

@@ -93,10 +93,10 @@ class Gdb:
 
 
 class Monitor:
-    """The human monitor behind QMP."""
+    """QMP, and the human monitor behind it."""
 
     def __init__(self, path):
-        self.link = connect(path)
+        self.link, self.events = connect(path), []
         self.file = self.link.makefile("rw")
         json.loads(self.file.readline())  # the greeting
         self.ask("qmp_capabilities")
@@ -108,6 +108,12 @@ class Monitor:
             answer = json.loads(self.file.readline())
             if "return" in answer or "error" in answer:
                 return answer
+            self.events.append(answer)
+
+    def last_words(self):
+        """Every event up to the end of QEMU, which must have ended or be about to."""
+        self.events += map(json.loads, self.file)
+        return self.events
 
     def human(self, line):
         return self.ask("human-monitor-command", **{"command-line": line})["return"]

@@ -114,6 +114,17 @@ MEDIA = {
 }
 
 
+def serial_line(folder, serial):
+    """COM1 into serial.log; none; or, given a socket's path, with that socket to type into."""
+    log = folder / "serial.log"
+    if not serial:
+        return ["-serial", "none"]
+    if serial is True:
+        return ["-serial", f"file:{log}"]
+    return ["-chardev", f"socket,id=com1,path={serial},server=on,wait=off,logfile={log}",
+            "-serial", "chardev:com1"]
+
+
 def command_line(folder, disk, cpu, smp, memory, extra, drive, read_only=False, serial=True,
                  machine="q35,accel=tcg", code="OVMF_CODE_4M.fd", variables="OVMF_VARS_4M.fd"):
     shutil.copyfile(OVMF / variables, folder / "vars.fd")
@@ -121,7 +132,7 @@ def command_line(folder, disk, cpu, smp, memory, extra, drive, read_only=False, 
             "-m", memory, "-display", "none", "-no-reboot",
             "-drive", f"if=pflash,format=raw,unit=0,readonly=on,file={OVMF / code}",
             "-drive", f"if=pflash,format=raw,unit=1,file={folder / 'vars.fd'}",
-            "-serial", f"file:{folder / 'serial.log'}" if serial else "none",
+            *serial_line(folder, serial),
             "-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]
     if "-netdev" not in extra:
         line += ["-net", "none"]
