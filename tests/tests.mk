@@ -94,7 +94,7 @@ soak: $(BUILD)/mcspin.img | $(BUILD)/.need-qemu $(BUILD)/.need-pytest
 bench: $(BUILD)/host/mcspin-host $(BUILD)/host/rebuild
 	@rm -rf $(BUILD)/bench && mkdir -p $(BUILD)/bench
 	@echo "about a minute; the stream is in $(BUILD)/bench/mcspin.log"
-	@$(BUILD)/host/mcspin-host out=$(BUILD)/bench $(OPTIONS) >$(BUILD)/bench/stream; status=$$?; \
+	@setarch -R $(BUILD)/host/mcspin-host out=$(BUILD)/bench $(OPTIONS) >$(BUILD)/bench/stream; status=$$?; \
 	$(BUILD)/host/rebuild $(BUILD)/bench/stream && rm $(BUILD)/bench/stream && \
 	ls $(BUILD)/bench/*.json $(BUILD)/bench/*.html && exit $$status
 

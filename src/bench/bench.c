@@ -13,8 +13,13 @@
 #define MSR_IA32_MPERF	0xe7
 #define MSR_IA32_APERF	0xe8
 #define MIN_ROUNDS    11
-#define TARGET_US     20 /* of one timed call */
+#define FEW_ROUNDS    5 /* where even MIN_ROUNDS would take PATIENCE times the budget */
+#define PATIENCE      3
+#define TARGET_US     3 /* of one timed call */
+#define CALLS	      8 /* of n and of 2n operations make one sample: how a loop falls into step with
+			 * the pipeline is drawn anew at each entry, and is worth a cycle */
 #define ICOUNT_N      4
+#define FULL_WIDTH_N  100 /* 6400 additions, a microsecond or less */
 
 const char *bench_unit(void)
 {
@@ -47,6 +52,7 @@ static void nothing(void *ctx, unsigned n)
 /* What can hit a sample from outside, read before and after it. */
 struct weather {
 	u64 smi, aperf, mperf;
+	u64 width; /* ticks of full_width(); 0: not asked */
 };
 
 static bool bare_metal(void)
@@ -54,9 +60,54 @@ static bool bare_metal(void)
 	return platform_ring0() && boot_cpu_data.hv == HV_NONE;
 }
 
+/*
+ * Independent additions, as many in a cycle as the core can. A guest or a process cannot see who
+ * runs on the other thread of its core, but a neighbour there takes its share of these. On bare
+ * metal the other threads are parked and APERF tells about the clock.
+ */
+static void full_width(void *ctx, unsigned n)
+{
+	u64 a = 0, b = 0, c = 0, d = 0;
+
+	while (n--)
+		__asm__ volatile(".rept 16\n\tinc %0\n\tinc %1\n\tinc %2\n\tinc %3\n\t.endr"
+				 : "+r"(a), "+r"(b), "+r"(c), "+r"(d));
+}
+
+static u64 best_width = ~0ull; /* of this run */
+
+static bool has_neighbours(void)
+{
+	return !bare_metal() && !boot_cpu_data.emulated && options.icount < 0;
+}
+
+static u64 look_at_width(void)
+{
+	u64 width = bench_time(full_width, NULL, FULL_WIDTH_N);
+
+	best_width = min_of(best_width, width);
+	return width;
+}
+
+/* Neighbours come and go within milliseconds: 20 of them hold a moment without one, if any do. */
+static void find_best_width(void)
+{
+	u64 end = rdtsc_ordered() + tsc_from_us(20000);
+
+	while (best_width == ~0ull || rdtsc_ordered() < end)
+		look_at_width();
+}
+
+static bool narrow(const struct weather *w)
+{
+	return w->width > best_width + best_width / 8;
+}
+
 static void look(struct weather *w)
 {
 	*w = (struct weather){0};
+	if (has_neighbours())
+		w->width = look_at_width();
 	if (!bare_metal())
 		return;
 	if (boot_cpu_data.vendor == VENDOR_INTEL && platform_rdmsr(MSR_SMI_COUNT, &w->smi))
@@ -113,24 +164,35 @@ struct session {
 };
 
 /* One sample of one case, in 1/1000 of the unit. */
-static u64 sample(const struct bench_case *c, const struct session *s, unsigned n)
+static u64 sample(const struct bench_case *c, const struct session *s, unsigned n, u8 *mark)
 {
-	u64 once, twice;
+	unsigned calls = options.icount >= 0 || n == 1 ? 1 : CALLS;
+	u64 once, twice, sum = 0;
 
 	if (c->prepare) {
 		c->prepare(c->ctx);
 		once = bench_time(c->body, c->ctx, 1);
 		return bench_units(once > s->overhead ? once - s->overhead : 0) * 1000;
 	}
-	once = bench_time(c->body, c->ctx, n);
-	twice = bench_time(c->body, c->ctx, 2 * n);
-	return bench_units(twice > once ? twice - once : 0) * 1000 / n;
+	/* Wide registers take some 10 us to wake up, slow until then. */
+	c->body(c->ctx, options.icount >= 0 ? 1 : n * calls);
+	for (unsigned i = 0; i < calls; i++) {
+		once = bench_time(c->body, c->ctx, n);
+		twice = bench_time(c->body, c->ctx, 2 * n);
+		if (twice > once)
+			sum += twice - once;
+		else
+			*mark |= STATS_MARK_HIT;
+	}
+	return bench_units(sum) * 1000 / (n * calls);
 }
 
 static void warm_up(struct bench_case *cases, unsigned count, struct session *s)
 {
 	u64 least = ~0ull;
 
+	if (has_neighbours() && best_width == ~0ull)
+		find_best_width();
 	for (unsigned i = 0; i < 32; i++)
 		least = min_of(least, bench_time(nothing, NULL, 1));
 	s->overhead = least;
@@ -154,11 +216,16 @@ static void take_sample(struct bench_case *c, const struct session *s, unsigned 
 {
 	struct weather before, after;
 	u64 value;
+	u8 mark = 0;
 
 	look(&before);
-	value = sample(c, s, n);
+	value = sample(c, s, n, &mark);
 	look(&after);
-	stats_add(c->stats, value, before.smi != after.smi ? STATS_MARK_SMI : 0);
+	if (before.smi != after.smi)
+		mark |= STATS_MARK_SMI;
+	if (narrow(&before) || narrow(&after))
+		mark |= STATS_MARK_NEIGHBOUR;
+	stats_add(c->stats, value, mark);
 	stats_clock(c->stats, clock_between(&before, &after));
 }
 
@@ -173,14 +240,32 @@ static void mark_round(struct bench_case *cases, unsigned count)
 	}
 }
 
+static unsigned fewest_unmarked(const struct bench_case *cases, unsigned count)
+{
+	unsigned fewest = STATS_MAX_SAMPLES;
+
+	for (unsigned i = 0; i < count; i++)
+		fewest = min_of(fewest, stats_unmarked(cases[i].stats));
+	return fewest;
+}
+
+/* With the budget spent MIN_ROUNDS are still waited for, also for as many that nothing disturbed,
+ * but not at any price: a slow operation on a busy machine must not eat the other benches' time. */
+static bool enough(const struct bench_case *cases, unsigned count, unsigned rounds, u64 spent,
+		   u64 budget)
+{
+	if (rounds < min_of(max_rounds(), FEW_ROUNDS) || spent <= budget)
+		return false;
+	return spent / PATIENCE > budget || fewest_unmarked(cases, count) >= MIN_ROUNDS;
+}
+
 static void take_rounds(struct bench_case *cases, unsigned count, struct session *s, u64 budget)
 {
-	unsigned least = min_of(max_rounds(), MIN_ROUNDS);
 	u64 start = rdtsc_ordered();
 	u64 banks = banks_in_use();
 
 	for (unsigned round = 0; round < max_rounds(); round++) {
-		if (round >= least && rdtsc_ordered() - start > budget)
+		if (enough(cases, count, round, rdtsc_ordered() - start, budget))
 			return;
 		/* Rotate the order, so that no case always follows the same one. */
 		for (unsigned i = 0; i < count; i++) {
@@ -232,6 +317,8 @@ static void emit(const struct bench *b, const char *variant, const struct bench_
 	event_fixed("ci_high", (s64)s->ci_high, 3);
 	event_fixed("noise", (s64)s->noise, 3);
 	event_u64("disturbed", s->disturbed);
+	if (s->shared)
+		event_bool("shared_core", true);
 	if (s->clock_median) /* ticks become core cycles by this */
 		event_fixed("core_per_reference", s->clock_median, 3);
 	if (unit[0] == 't' || unit[0] == 'i')
@@ -258,6 +345,7 @@ void bench_run(const struct bench *b, struct bench_case *cases, unsigned count)
 	take_rounds(cases, count, &session, budget);
 	for (unsigned i = 0; i < count; i++) {
 		stats_mark_clock(cases[i].stats);
+		stats_forgive_neighbour(cases[i].stats, min_of(MIN_ROUNDS, cases[i].stats->count));
 		stats_finish(cases[i].stats);
 		emit(b, cases[i].variant, cases[i].params, bench_unit(), cases[i].stats);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Measuring: cases that belong to one comparison are timed in one run, interleaved, n against 2n
- * to cancel the overhead, after warm-up, many samples, each marked when an SMI, a machine check or
- * a frequency change hit it. Statistics live in stats.h, and only there.
+ * to cancel the overhead, after warm-up, many samples, each marked when an SMI, a machine check, a
+ * frequency change or (for a guest or a process) a neighbour on the same core hit it. Statistics live in stats.h, and only there.
  */
 #ifndef MCSPIN_BENCH_BENCH_H
 #define MCSPIN_BENCH_BENCH_H
@@ -36,7 +36,8 @@ struct bench_case {
 /*
  * Time `count` cases against each other and emit one bench event for each (unit "ticks" per
  * operation; "instructions" under icount). cases[0] is the reference that ratios refer to.
- * Samples per case are chosen from the bench's share of the time budget, at least 11.
+ * Samples per case are chosen from the bench's share of the time budget: at least 11 that nothing
+ * disturbed, or what three times the share allows, at least 5.
  */
 void bench_run(const struct bench *b, struct bench_case *cases, unsigned count);
 /* Give the samples back. */

@@ -96,6 +96,22 @@ void stats_mark_clock(struct stats *s)
 	}
 }
 
+unsigned stats_unmarked(const struct stats *s)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < s->count; i++)
+		n += !s->mark[i];
+	return n;
+}
+
+void stats_forgive_neighbour(struct stats *s, unsigned least)
+{
+	s->shared = stats_unmarked(s) < least;
+	for (unsigned i = 0; s->shared && i < s->count; i++)
+		s->mark[i] &= (u8)~STATS_MARK_NEIGHBOUR;
+}
+
 /* Ranks n/2 ± 1.96 sqrt(n)/2 bound the median with 95 % confidence, whatever the distribution. */
 static void median_interval(struct stats *s, const u64 *sorted)
 {

@@ -14,6 +14,7 @@
 struct stats {
 	unsigned samples;   /* undisturbed ones, on which the rest stands */
 	unsigned disturbed; /* kept and counted, not in the median */
+	bool shared;	    /* too few samples had the core alone: those with a neighbour count */
 	u64 min, p50, p95, p99, max;
 	u64 ci_low, ci_high; /* 95 % confidence interval of the median, by order statistics */
 	u64 spread;	     /* p75 - p25 */
@@ -29,6 +30,8 @@ struct stats {
 #define STATS_MARK_SMI	1
 #define STATS_MARK_MCE	2
 #define STATS_MARK_FREQ 4
+#define STATS_MARK_HIT	8 /* 2n operations took no longer than n: something hit the n */
+#define STATS_MARK_NEIGHBOUR 16 /* the core did less than it can: somebody shared it */
 
 void stats_reset(struct stats *s);
 /* Beyond STATS_MAX_SAMPLES a sample is dropped; returns false then. */
@@ -37,6 +40,10 @@ bool stats_add(struct stats *s, u64 value_milli, u8 mark);
 void stats_clock(struct stats *s, u32 permille);
 /* Mark samples whose clock ratio is more than 2 % off the median one. Before stats_finish(). */
 void stats_mark_clock(struct stats *s);
+/* With fewer than `least` unmarked samples, let a neighbour pass as the normal state of this core.
+ * Before stats_finish(). */
+void stats_forgive_neighbour(struct stats *s, unsigned least);
+unsigned stats_unmarked(const struct stats *s);
 /* Fill the summary from raw. With no undisturbed sample all values are 0 and samples is 0. */
 void stats_finish(struct stats *s);
 /* Sorts in place; deterministic. */

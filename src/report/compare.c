@@ -18,6 +18,7 @@ struct value {
 	size_t variant_len; /* of a finding's text, the first word */
 	s64 p50, noise;	    /* in 1/1000 */
 	bool counted;	    /* exact: the noise is 0 and emulation does not matter */
+	bool shared;	    /* taken with a neighbour on the core */
 	bool taken;
 };
 
@@ -68,6 +69,7 @@ static void take_bench(struct side *s, int at)
 		.unit = json_get(j, at, "unit"),
 	};
 	v->counted = json_is(j, v->unit, "instructions") || json_is(j, v->unit, "copies");
+	v->shared = json_is_true(j, json_get(j, at, "shared_core"));
 	if (!json_fixed(j, json_get(j, at, "p50"), 3, &v->p50) || v->p50 <= 0)
 		return;
 	json_raw(j, v->variant, &v->variant_len);
@@ -366,6 +368,8 @@ static void judge(struct row *r, const char *instead)
 		r->verdict = instead;
 	else if (timed && (emulated(&old) || emulated(&new)))
 		r->verdict = "emulated time, not judged";
+	else if (timed && (r->old->shared || r->new->shared))
+		r->verdict = "shared core, not judged";
 	else if (within(r->change, r->noise))
 		r->verdict = "within noise";
 	else if (within(r->change, (s64)options.threshold * 100))

@@ -30,6 +30,8 @@ struct made_run {
 	s64 copies; /* of a counted finding, in 1/100; 0: none */
 };
 
+static const char *shared = ""; /* the variant that had a neighbour on its core */
+
 static void emit_bench(const char *name, const struct bench_value *v)
 {
 	event_begin("bench");
@@ -41,6 +43,8 @@ static void emit_bench(const char *name, const struct bench_value *v)
 	event_str("unit", v->unit);
 	event_fixed("p50", v->p50, 3);
 	event_fixed("noise", v->noise, 3);
+	if (!strcmp(shared, v->variant))
+		event_bool("shared_core", true);
 	event_end();
 }
 
@@ -309,6 +313,20 @@ static void emulated_times_are_not_judged(void **state)
 	end();
 }
 
+/* With somebody on the other thread of the core, twice the time is no regression. */
+static void shared_cores_are_not_judged(void **state)
+{
+	(void)state;
+	begin();
+	after.values[1].p50 *= 2;
+	shared = "two";
+	compare(&after, "");
+	shared = "";
+	assert_int_equal(findings(text, sizeof(text)), 0);
+	row_is(0, "two", "shared core, not judged");
+	end();
+}
+
 static void own_run_is_refused(void **state)
 {
 	(void)state;
@@ -383,6 +401,7 @@ int main(void)
 		cmocka_unit_test(other_machine_is_refused),
 		cmocka_unit_test(copied_table_is_seen),
 		cmocka_unit_test(emulated_times_are_not_judged),
+		cmocka_unit_test(shared_cores_are_not_judged),
 		cmocka_unit_test(own_run_is_refused),
 		cmocka_unit_test(bad_baselines),
 		cmocka_unit_test(damaged_baselines),

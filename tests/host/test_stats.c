@@ -76,6 +76,27 @@ static void disturbed_stay_out(void **state)
 	assert_int_equal(s.raw[0], 999999);
 }
 
+/* A neighbour's samples stay out while enough are left without them; else they are all there is, and
+ * the summary says so. What else hit a sample is never forgiven. */
+static void neighbour_is_forgiven_at_need(void **state)
+{
+	(void)state;
+	for (unsigned least = 20; least <= 21; least++) {
+		stats_reset(&s);
+		for (unsigned i = 0; i < 100; i++)
+			stats_add(&s, i < 20 ? 1000 : 2000, i < 20 ? 0 : STATS_MARK_NEIGHBOUR);
+		stats_add(&s, 9000, STATS_MARK_NEIGHBOUR | STATS_MARK_SMI);
+		assert_int_equal(stats_unmarked(&s), 20);
+		stats_forgive_neighbour(&s, least);
+		stats_finish(&s);
+		assert_int_equal(s.shared, least == 21);
+		assert_int_equal(s.samples, least == 21 ? 100 : 20);
+		assert_int_equal(s.disturbed, least == 21 ? 1 : 81);
+		assert_int_equal(s.p50, least == 21 ? 2000 : 1000);
+		assert_int_equal(s.max, least == 21 ? 2000 : 1000);
+	}
+}
+
 static void full(void **state)
 {
 	(void)state;
@@ -147,6 +168,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(by_hand),	  cmocka_unit_test(one_and_none),
 		cmocka_unit_test(disturbed_stay_out), cmocka_unit_test(full),
+		cmocka_unit_test(neighbour_is_forgiven_at_need),
 		cmocka_unit_test(like_qsort),	  cmocka_unit_test(interval_covers),
 		cmocka_unit_test(drift_is_noise),
 	};
