@@ -15,6 +15,7 @@ struct contestant {
 	u32 number; /* place + 1 */
 	u32 seed;
 	u32 started, done;
+	u32 alone, lost; /* told that all others are done; got no lock even so */
 	u64 handoff[CONTEST_SAMPLES];
 } __aligned(CACHE_LINE);
 
@@ -113,13 +114,33 @@ static __always_inline void inside(const struct contest *c, struct contestant *m
 	me->acquired++;
 }
 
+/*
+ * We left the queue. If that was because somebody found all others done and called us (`alone`), the
+ * lock is free, and a second try gets it at once, however slow we are: every form looks for the lock
+ * before it looks for a reason to leave. Refused again, we wait for one who is no longer there: a
+ * hand-off was lost. The flag is cleared before `alone` is read and set after it is written.
+ */
+static noinline void refused(const struct contest *c, struct contestant *me)
+{
+	u32 *flag = &me->percpu->need_resched;
+
+	me->aborted++;
+	__atomic_exchange_n(flag, 0, __ATOMIC_SEQ_CST);
+	if (!READ_ONCE(me->alone))
+		return;
+	WRITE_ONCE(*flag, 1);
+	if (c->v->lock())
+		c->v->unlock();
+	else
+		me->lost = 1;
+}
+
 static __always_inline void turn(const struct contest *c, struct contestant *me, u64 before)
 {
 	u64 now;
 
 	if (!c->v->lock()) {
-		me->aborted++;
-		WRITE_ONCE(me->percpu->need_resched, 0);
+		refused(c, me);
 		return;
 	}
 	now = rdtsc_ordered();
@@ -132,30 +153,47 @@ static __always_inline void turn(const struct contest *c, struct contestant *me,
 	c->v->unlock();
 }
 
-/* How long another may keep us waiting: on a bare machine it runs; a virtual processor or a thread
- * may wait long for its turn. */
+/* When to look after one who does not come, and when to stop. A virtual processor or a thread may
+ * wait long for its turn; what is concluded does not depend on these times. */
 static u64 patience_us(void)
 {
-	if (!platform_ring0())
-		return 5000000;
-	return boot_cpu_data.hv != HV_NONE || boot_cpu_data.emulated ? 3000000 : 200000;
+	return platform_ring0() && boot_cpu_data.hv == HV_NONE && !boot_cpu_data.emulated ? 200000
+											  : 3000000;
+}
+#define GIVE_UP_MS 30000 /* what has not run for so long is not merely slow */
+
+/* The one contestant that is not done, or the last of several; NULL when all are. */
+static struct contestant *straggler(const struct contest *c, unsigned *count)
+{
+	struct contestant *last = NULL;
+
+	*count = 0;
+	for (unsigned i = 0; i < c->n; i++) {
+		if (!__atomic_load_n(&contestants[i].done, __ATOMIC_ACQUIRE)) {
+			last = &contestants[i];
+			++*count;
+		}
+	}
+	return last;
 }
 
-/* Whoever is done calls the others out of the queue when they do not come: a lost hand-off ends in a
- * failed check, not in a machine that stands. */
+/* Whoever is done calls the others out of the queue, one by one, when they do not come: a lost
+ * hand-off ends in a failed check, not in a machine that stands. Only the last one is told that it
+ * is alone, because only it can know that nobody who is merely slow has the lock. */
 static void see_them_out(const struct contest *c)
 {
-	u64 start = rdtsc_ordered();
+	u64 start = rdtsc_ordered(), gone;
 	u64 grace = tsc_from_us(patience_us());
+	struct contestant *p;
+	unsigned count;
 
-	for (unsigned i = 0; i < c->n; i++) {
-		while (!__atomic_load_n(&contestants[i].done, __ATOMIC_ACQUIRE)) {
-			if (rdtsc_ordered() - start > grace && contestants[i].percpu)
-				WRITE_ONCE(contestants[i].percpu->need_resched, 2);
-			if (rdtsc_ordered() - start > 2 * grace)
-				return;
-			cpu_relax();
+	while ((p = straggler(c, &count)) && (gone = rdtsc_ordered() - start) < 2 * grace) {
+		if (gone > grace && p->percpu) {
+			if (count == 1)
+				__atomic_store_n(&p->alone, 1, __ATOMIC_SEQ_CST);
+			WRITE_ONCE(p->percpu->need_resched, 1);
 		}
+		cpu_relax();
 	}
 }
 
@@ -217,8 +255,9 @@ static void gather_one(struct contest *c, struct contestant *p)
 	c->most = max_of(c->most, p->acquired);
 	c->longest_wait = max_of(c->longest_wait, p->longest_wait);
 	c->longest_turn = max_of(c->longest_turn, p->longest_turn);
-	c->absent += !p->started || !p->done;
-	c->called += p->percpu && p->percpu->need_resched == 2;
+	c->late += !p->started;
+	c->absent += p->started && !p->done;
+	c->lost += p->lost;
 	for (unsigned s = 0; s < min_of(p->handoffs, (u64)CONTEST_SAMPLES); s++)
 		c->handoff[c->handoffs++] = p->handoff[s];
 }
@@ -233,15 +272,19 @@ static void gather(struct contest *c)
 		struct contestant *p = &contestants[i];
 
 		gather_one(c, p);
+		if (!p->started)
+			continue;
 		first = min_of(first, p->first);
 		last_first = max_of(last_first, p->first);
 		first_last = min_of(first_last, p->last);
 		last = max_of(last, p->last);
-		if (p->percpu)
-			p->percpu->need_resched = 0;
+	}
+	for (unsigned i = 0; i < c->n; i++) {
+		if (contestants[i].percpu)
+			contestants[i].percpu->need_resched = 0;
 		injected_preempted[c->cpus[i]] = 0;
 	}
-	c->ticks = last - first;
+	c->ticks = last > first ? last - first : 0;
 	c->together = first_last > last_first && last > first
 			      ? (first_last - last_first) * 1000 / (last - first)
 			      : 0;
@@ -263,8 +306,6 @@ static bool dirty(const struct contest *c)
 int contest_run(struct contest *c)
 {
 	unsigned self = smp_processor_id(), place = c->n;
-	u32 ms = (u32)(tsc_to_ns(c->window) / 1000000) + (u32)(patience_us() / 200);
-
 	if (!tickets)
 		tickets = platform_alloc(platform_cpus() * sizeof(*tickets));
 	if (!tickets || !contestants)
@@ -287,11 +328,11 @@ int contest_run(struct contest *c)
 		compete(&tickets[place]);
 	for (unsigned i = 0; i < c->n; i++) {
 		if (i != place)
-			platform_wait(c->cpus[i], ms);
+			platform_wait(c->cpus[i], GIVE_UP_MS);
 	}
 	gather(c);
 	c->left_dirty = dirty(c);
-	return c->absent ? -ENODEV : 0;
+	return c->absent || c->late ? -ENODEV : 0;
 }
 
 bool contest_clean(const struct contest *c, char *why, size_t len)
@@ -302,11 +343,11 @@ bool contest_clean(const struct contest *c, char *why, size_t len)
 	else if (c->miscounted)
 		mc_snprintf(why, len, "%s: the counter is off by %lld after %llu acquisitions",
 			    c->v->name, (long long)c->miscounted, (unsigned long long)c->acquired);
-	else if (c->called)
-		mc_snprintf(why, len, "%s: %u waiters got no hand-off and had to be called out",
-			    c->v->name, c->called);
+	else if (c->lost)
+		mc_snprintf(why, len, "%s: a hand-off was lost: the last waiter got no lock, all "
+			    "others being done", c->v->name);
 	else if (c->absent)
-		mc_snprintf(why, len, "%s: %u of %u processors did not take part", c->v->name,
+		mc_snprintf(why, len, "%s: %u of %u processors did not come back", c->v->name,
 			    c->absent, c->n);
 	else if (c->left_dirty)
 		mc_snprintf(why, len, "%s: the tail or a node is not idle afterwards", c->v->name);

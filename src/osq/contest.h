@@ -3,7 +3,8 @@
  * Contests: N processors at one lock for a fixed window, started through a barrier, each counting
  * for itself. What the lock guards is a plain counter and the number of the holder, so a lock that
  * does not exclude shows at once. Every wait has a bound: waiters of osq forms are called out of the
- * queue when a contest does not end, others are given up by the platform.
+ * queue when a contest does not end, others are given up by the platform. No verdict rests on how
+ * long a processor took.
  */
 #ifndef MCSPIN_OSQ_CONTEST_H
 #define MCSPIN_OSQ_CONTEST_H
@@ -31,8 +32,9 @@ struct contest {
 	u64 longest_turn;   /* ticks from one turn's begin to the next: a processor that was away */
 	u64 intruders;	    /* somebody else was inside */
 	s64 miscounted;	    /* counter against the sum of acquisitions */
-	unsigned absent;    /* did not start or did not come back */
-	unsigned called;    /* had to be called out of the queue at the end */
+	unsigned late;	    /* did not come to the start in time: nothing was contested */
+	unsigned absent;    /* did not come back */
+	unsigned lost;	    /* alone in the end, and refused the lock: a lost hand-off */
 	bool left_dirty;    /* tail or a node not idle afterwards */
 	u64 *handoff;	    /* `handoffs` samples of ticks, in contest_memory */
 	unsigned handoffs;
