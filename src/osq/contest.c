@@ -66,6 +66,14 @@ unsigned contest_cpus(u16 *cpus, unsigned want)
 	return n;
 }
 
+/* Never 0, which xorshift32 would keep. */
+u32 contest_dice(unsigned place)
+{
+	u32 seed = (u32)(options.seed ^ options.seed >> 32) ^ 0x9e3779b9u * (place + 1);
+
+	return seed ? seed : 1;
+}
+
 /* xorshift32 */
 static u32 chance(struct contestant *me)
 {
@@ -315,7 +323,7 @@ int contest_run(struct contest *c)
 	for (unsigned i = 0; i < c->n; i++) {
 		memset(&contestants[i], 0, sizeof(contestants[i]));
 		contestants[i].number = i + 1;
-		contestants[i].seed = 0x9e3779b9u * (i + 1);
+		contestants[i].seed = contest_dice(i);
 		tickets[i] = (struct ticket_of_admission){c, i};
 		if (c->cpus[i] == self)
 			place = i;

@@ -44,6 +44,8 @@ struct contest {
 int contest_init(void);
 /* Run one. 0, or -ENODEV when not all could be started. */
 int contest_run(struct contest *c);
+/* Where a contestant's dice begin: from seed= and its place. */
+u32 contest_dice(unsigned place);
 /* No violation of any kind: else `why` gets a clause. */
 bool contest_clean(const struct contest *c, char *why, size_t len);
 /* The first `want` usable processors, beginning with the caller's; returns how many. */

@@ -187,11 +187,24 @@ static void shuffle(u16 *cpus, unsigned n, u32 *seed)
 	}
 }
 
+/* What seed= chose, so that a replay can be seen to be one. */
+static void tell_arrivals(const struct lock_variant *v, const u16 *cpus, unsigned n)
+{
+	event_begin("choice");
+	event_str("what", "arrival");
+	event_str("variant", v->name);
+	event_array("order");
+	for (unsigned i = 0; i < n; i++)
+		event_u64(NULL, cpus[i]);
+	event_close();
+	event_end();
+}
+
 TEST(osq, first_in_first_out, "the lock goes round in the order of arrival", NEED_2_CPUS)
 {
 	u16 cpus[MAX_CONTESTANTS + 1];
 	unsigned n = contest_cpus(cpus, MAX_CONTESTANTS) - 1;
-	u32 seed = (u32)options.seed | 1;
+	u32 seed = contest_dice(0);
 
 	for (unsigned i = 0; i < lock_variant_count; i++) {
 		const struct lock_variant *v = lock_variants[i];
@@ -200,6 +213,8 @@ TEST(osq, first_in_first_out, "the lock goes round in the order of arrival", NEE
 			bool in_order = true;
 
 			shuffle(cpus + 1, n, &seed);
+			if (n > 1)
+				tell_arrivals(v, cpus + 1, n);
 			if (!line_up(t, v, cpus + 1, n))
 				return;
 			for (unsigned k = 0; k < n; k++)
@@ -287,6 +302,10 @@ TEST(osq, waiters_leave, "waiters that leave the queue at any time break nothing
 
 	if (!contests_mean_something(t))
 		return;
+	event_begin("choice");
+	event_str("what", "dice");
+	event_u64("first", contest_dice(0));
+	event_end();
 	memset(&osq_exits, 0, sizeof(osq_exits));
 	osq_count_exits = true;
 	for (unsigned i = 0; i < lock_variant_count; i++) {
