@@ -8,6 +8,7 @@
 #include "cpu.h"
 #include "mp.h"
 #include "../src/bench/tsc.h"
+#include "../src/cpu/features.h"
 #include "../src/cpu/percpu.h"
 #include "../src/cpu/smp.h"
 #include "../src/platform.h"
@@ -17,7 +18,8 @@
 
 #define ARRIVE_MS   5000 /* 1024 processors through INIT and SIPI one by one */
 #define LEAVE_MS    2000
-#define SYNC_MS	    1000 /* microseconds on a machine; an emulator's host may be busy */
+#define SYNC_MS	    1000 /* microseconds on a machine */
+#define SYNC_VM_MS  5000 /* a virtual processor waits for the host's turn first */
 #define PULL_OUT_MS 500
 #define WATCH_S	    15 /* so that a hang ends in a report within 20 s */
 #define WATCH_FW_S  60 /* a slow stick is no hang */
@@ -210,6 +212,38 @@ static void watch_control(void)
 		crash_reset("the control processor hung and did not even answer an NMI");
 }
 
+/* The firmware's timer interrupts the boot processor, unless interrupts are off: where that is the
+ * only one, and where it waits in the firmware for the referee. */
+static VOID EFIAPI on_life_timer(EFI_EVENT event, VOID *context)
+{
+	if (referee) {
+		watch_control();
+		return;
+	}
+	if (!control_hangs())
+		return;
+	__atomic_store_n(&watched, 0, __ATOMIC_RELEASE);
+	platform_crash(NULL, X86_TRAP_NMI, "the only processor hung; the firmware's timer found it");
+}
+
+#define TIMER_100NS 10000000ul /* a second */
+
+static void start_life_timer(void)
+{
+	if (FW(fw_bs->CreateEvent(EVT_TIMER | EVT_NOTIFY_SIGNAL, TPL_CALLBACK, on_life_timer, NULL,
+				  &life_timer)) != EFI_SUCCESS)
+		life_timer = NULL;
+	else
+		FW(fw_bs->SetTimer(life_timer, TimerPeriodic, TIMER_100NS));
+}
+
+static void end_life_timer(void)
+{
+	if (life_timer)
+		FW(fw_bs->CloseEvent(life_timer));
+	life_timer = NULL;
+}
+
 static void loop(void *arg)
 {
 	struct processor *p = arg;
@@ -324,11 +358,11 @@ void processors_enter(void)
 			call_missing();
 		return;
 	}
-	/* With one processor beside the boot processor a referee would have nobody to watch. */
-	if (status == EFI_UNSUPPORTED && count > 2) {
+	if (status == EFI_UNSUPPORTED) {
 		referee_wanted = true;
 		event_warn("MP Services refuses to return while others work: processor 1 runs the "
-			   "tests as referee, and the boot processor takes no part");
+			   "tests as referee, and the boot processor takes no part%s",
+			   count > 2 ? "" : "; nobody is left to contend with it");
 		return;
 	}
 	event_warn("MP Services would not start the other processors (status 0x%llx): this "
@@ -352,9 +386,11 @@ bool processors_referee(void (*fn)(void))
 		return false;
 	}
 	referee_work = fn;
+	start_life_timer();
 	referee = 1;
 	status = start_all(NULL, limit);
 	referee = 0;
+	end_life_timer();
 	started = true;
 	crash_tell();
 	if (processors[1].unusable || *processors[1].why)
@@ -465,6 +501,8 @@ static bool held(unsigned cpu)
 int platform_sync_cores(void)
 {
 	static u32 generation;
+	bool virtual = boot_cpu_data.emulated || boot_cpu_data.hv != HV_NONE;
+	u32 ms = virtual ? SYNC_VM_MS : SYNC_MS;
 	int err = 0;
 
 	generation++;
@@ -477,7 +515,7 @@ int platform_sync_cores(void)
 	}
 	for (unsigned cpu = 1; cpu < count; cpu++) {
 		if (held(cpu) &&
-		    !spin_until(&processors[cpu].sync_done, generation, SYNC_MS)) {
+		    !spin_until(&processors[cpu].sync_done, generation, ms)) {
 			event_warn("processor %u did not answer the NMI that serialises it", cpu);
 			err = -ETIMEDOUT;
 		}
@@ -521,26 +559,6 @@ void processors_alive(void)
 	__atomic_store_n(&life, raw_tsc(), __ATOMIC_RELEASE);
 }
 
-/* One processor alone: the firmware's timer interrupts it, unless interrupts are off. */
-static VOID EFIAPI on_life_timer(EFI_EVENT event, VOID *context)
-{
-	if (!control_hangs())
-		return;
-	__atomic_store_n(&watched, 0, __ATOMIC_RELEASE);
-	platform_crash(NULL, X86_TRAP_NMI, "the only processor hung; the firmware's timer found it");
-}
-
-#define TIMER_100NS 10000000ul /* a second */
-
-static void start_life_timer(void)
-{
-	if (FW(fw_bs->CreateEvent(EVT_TIMER | EVT_NOTIFY_SIGNAL, TPL_CALLBACK, on_life_timer, NULL,
-				  &life_timer)) != EFI_SUCCESS)
-		life_timer = NULL;
-	else
-		FW(fw_bs->SetTimer(life_timer, TimerPeriodic, TIMER_100NS));
-}
-
 void processors_watch(bool on)
 {
 	processors_alive();
@@ -548,10 +566,8 @@ void processors_watch(bool on)
 	__atomic_store_n(&watched, on, __ATOMIC_RELEASE);
 	if (on && count == 1)
 		start_life_timer();
-	if (!on && life_timer && fw_callable()) {
-		FW(fw_bs->CloseEvent(life_timer));
-		life_timer = NULL;
-	}
+	if (!on && fw_callable())
+		end_life_timer();
 }
 
 /* -------------------------------------------------------------------- leaving */

@@ -93,7 +93,7 @@ mcspin.efi suite=selftest test=f* seed=41
 echo FIRST-%lasterror%-
 mcspin suite=selftest test=no_such_test
 echo SECOND-%lasterror%-
-mcspin.efi quick=1 suite=selftest seed=43
+mcspin.efi quick=1 suite=selftest,osq bench=none seed=43
 echo THIRD-%lasterror%-
 mcspin.efi cpus=banana
 echo FOURTH-%lasterror%-
@@ -102,7 +102,7 @@ reset -s
 """
 
 
-@pytest.mark.parametrize("smp", [1, 2])
+@pytest.mark.parametrize("smp", [1, 4])
 def test_shell(folder, smp):
     """exit=shell: words after the name, a status for the script, and the Shell goes on. Twice and
     more on the same processors: what was borrowed was given back."""
@@ -119,6 +119,11 @@ def test_shell(folder, smp):
     assert not run.timed_out and "STILL-HERE" in text, run.tail()
     assert [d["result"] for d in run.of("done")] == ["pass", "error", "pass"], run.tail()
     assert [r["seed"] for r in run.of("run")][::2] == ["41", "43"]
+    # The third start holds all processors again, and they contend.
+    assert {m["cpus"] for m in run.of("machine")} == {smp}
+    assert f"by {smp} processor" in run.one("test", name="contest")["reason"]
+    known = ("emulation", "no_such_test")
+    assert all(any(k in w["text"] for k in known) for w in run.of("warn")), run.of("warn")
     for word, zero in (("FIRST", True), ("SECOND", False), ("THIRD", True), ("FOURTH", False)):
         assert (f"{word}-0x0-" in text) == zero, run.tail(40)
     assert "banana" in text
