@@ -31,10 +31,17 @@ static void do_copy(void *ctx, unsigned n)
 		j->fn(j->dst, j->src, j->len);
 }
 
+/* The plain one waits for the one before it: several times slower over 32 MiB. */
 static void flush(const u8 *p, unsigned len)
 {
-	for (unsigned at = 0; at < len + CACHE_LINE; at += CACHE_LINE)
-		__asm__ volatile("clflush (%0)" ::"r"(p + at) : "memory");
+	bool optimised = boot_cpu_has(X86_FEATURE_CLFLUSHOPT);
+
+	for (unsigned at = 0; at < len + CACHE_LINE; at += CACHE_LINE) {
+		if (optimised)
+			__asm__ volatile("clflushopt (%0)" ::"r"(p + at) : "memory");
+		else
+			__asm__ volatile("clflush (%0)" ::"r"(p + at) : "memory");
+	}
 }
 
 static void flush_both(void *ctx)

@@ -91,7 +91,7 @@ struct bench {
 	const char *name;     /* "copy_hot", [a-z0-9_]+ */
 	const char *sentence; /* what it measures */
 	u32 needs;
-	u32 weight; /* its share of the time budget, 1 … 100 */
+	u32 weight; /* its share of the time budget, 1 … 100; 0: takes its own time, after all others */
 	/* Emits its own bench events through src/bench/bench.h. */
 	void (*fn)(const struct bench *b);
 };

@@ -142,7 +142,8 @@ static void stress(const struct lock_variant *v, const u16 *cpus, unsigned n)
 			   (unsigned long long)acquired, (unsigned long long)STRESS_WANTED);
 }
 
-BENCH(lock_stress, "five million contended acquisitions of each lock, counted right", NEED_2_CPUS, 1)
+BENCH(lock_stress, "five million contended acquisitions of each lock, counted right", NEED_2_CPUS,
+      0)
 {
 	u16 cpus[64];
 	unsigned n = contest_cpus(cpus, ARRAY_SIZE(cpus));
