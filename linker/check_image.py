@@ -107,8 +107,22 @@ def check_sections(img):
 		raise Bad(f"the subsystem is {img.subsystem}, not 10 (EFI application)")
 	if not img.dll & NX_COMPAT:
 		raise Bad("NX_COMPAT is not set")
-	if not bytes(img.read(img.section(".sbat")[1], 5)) == b"sbat,":
+	sbat_as_shim_reads_it(img)
+
+
+def sbat_as_shim_reads_it(img):
+	"""Lines of six fields, the first its own, generations above 0. Shim compares names and generations
+	only, and overwrites the section's last byte: it must be a line's end, or padding."""
+	_, va, size, _, _, _ = img.section(".sbat")
+	text = bytes(img.read(va, size)).rstrip(b"\0")
+	lines = [line.split(b",") for line in text.splitlines()]
+	if not lines or lines[0][0] != b"sbat":
 		raise Bad("section .sbat does not begin with its own line")
+	for fields in lines:
+		if len(fields) != 6 or not all(fields) or not fields[1].isdigit() or not int(fields[1]):
+			raise Bad(f"section .sbat: a line is not name, generation and four more: {fields}")
+	if not text.endswith(b"\n"):
+		raise Bad("section .sbat: its last line does not end")
 
 
 class Tables:

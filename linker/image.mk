@@ -19,11 +19,17 @@ $(BUILD)/efi/%.o: %.S | $(BUILD)/.need-core
 	@mkdir -p $(@D)
 	$(CC) $(CORE_SFLAGS) -MMD -MP -c $< -o $@
 
-# Shim reads this generation table; its format is fixed by shim's SBAT.md.
-$(BUILD)/sbat.csv: linker/image.mk
+# Shim reads this generation table; its format is fixed by shim's SBAT.md. Compared are names and
+# generations; vendor and URL tell a person whom to ask, so who signs an image says his own.
+SBAT_VENDOR ?= mcspin
+SBAT_URL ?= https://example.org/mcspin
+$(BUILD)/sbat.csv: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' 'sbat,1,SBAT Version,sbat,1,https://github.com/rhboot/shim/blob/main/SBAT.md' \
-		'mcspin,1,mcspin,mcspin,1,https://example.org/mcspin' > $@
+		'mcspin,1,$(SBAT_VENDOR),mcspin,1,$(SBAT_URL)' > $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+.PHONY: FORCE
+FORCE:
 $(BUILD)/efi/sbat.o: $(BUILD)/sbat.csv
 	@mkdir -p $(@D)
 	cd $(BUILD) && objcopy -I binary -O elf64-x86-64 -B i386:x86-64 \
@@ -72,7 +78,8 @@ $(BUILD)/.need-iso: tests/need linker/image.mk
 #help make iso               build/mcspin.iso, hybrid: boots from a CD and from a stick
 iso: $(BUILD)/mcspin.iso
 
-#help make sign KEY= CERT=   build/mcspin.signed.efi and build/mcspin.signed.img, for Secure Boot
+#help make sign KEY= CERT=   build/mcspin.signed.efi and build/mcspin.signed.img, for Secure Boot;
+#help                          SBAT_VENDOR= SBAT_URL= say whom to ask, in the section that shim reads
 sign: $(BUILD)/mcspin.img | $(BUILD)/.need-sign
 	@test -n "$(KEY)" -a -n "$(CERT)" || { echo "make sign KEY=file.key CERT=file.pem"; exit 1; }
 	sbsign --key '$(KEY)' --cert '$(CERT)' --output $(BUILD)/mcspin.signed.efi $(BUILD)/mcspin.efi

@@ -56,6 +56,21 @@ def section_gone(b):
     b.data[b.header(".sbat"):b.header(".sbat") + 8] = b".other\0\0"
 
 
+def sbat(b):
+    at = b.image.section(".sbat")[3]
+    return at, at + b.image.section(".sbat")[2]
+
+
+def sbat_field_gone(b):
+    at, end = sbat(b)
+    b.data[b.data.rindex(b",", at, end)] = ord(";")
+
+
+def sbat_unended(b):
+    at, end = sbat(b)
+    b.data[b.data.rindex(b"\n", at, end)] = ord("x")
+
+
 def no_nx_compat(b):
     struct.pack_into("<H", b.data, b.image.pe + 24 + 70, 0)
 
@@ -94,6 +109,8 @@ CASES = [
     (unaligned_section, "section .rodata starts at"),
     (small_alignment, "SectionAlignment is 512"),
     (section_gone, "section .sbat is missing"),
+    (sbat_field_gone, "section .sbat: a line is not"),
+    (sbat_unended, "section .sbat: its last line"),
     (no_nx_compat, "NX_COMPAT is not set"),
     (site_outside, "table alternatives, entry at"),
     (replacement_too_long, "bytes replace"),
