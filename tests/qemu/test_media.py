@@ -2,8 +2,13 @@
 """Every medium that mcspin starts from, each a real boot: stick, NVMe disk, CD, the ISO as a stick,
 the UEFI Shell with arguments, and the network. Where nothing can be written, the serial stream
 carries everything and the report forms are rebuilt from it."""
+import functools
+import http.server
 import json
+import struct
 import subprocess
+import threading
+import uuid
 
 import pytest
 
@@ -164,4 +169,51 @@ def test_ipxe(folder):
     whole(run)
     assert run.code == rig.PASS
     assert run.one("run")["seed"] == "99", run.one("run")
+    assert any("no volume" in w["text"] for w in run.of("warn")), run.of("warn")
+
+
+GLOBAL = uuid.UUID("8be4df61-93ca-11d2-aa0d-00e098032b8c").bytes_le
+
+
+def variable(name, data):
+    """One entry of OVMF's store: EDK II's AUTHENTICATED_VARIABLE_HEADER, name, data, padded to 4."""
+    wide = (name + "\0").encode("utf-16-le")
+    entry = struct.pack("<HBBIQ16xIII16s", 0x55AA, 0x3F, 0, 7, 0, 0, len(wide), len(data), GLOBAL)
+    entry += wide + data
+    return entry + b"\xff" * (-len(entry) % 4)
+
+
+def boot_from(url, words):
+    """OVMF's variables with a boot option that is a URL, to be taken at the next boot."""
+    path = struct.pack("<BBH", 3, 24, 4 + len(url)) + url.encode() + b"\x7f\xff\x04\0"
+    option = struct.pack("<IH", 1, len(path)) + "mcspin\0".encode("utf-16-le") + path
+    option += (words + "\0").encode("utf-16-le")
+    store = bytearray((rig.OVMF / "OVMF_VARS_4M.fd").read_bytes())
+    at = struct.unpack_from("<H", store, 48)[0] + 28  # behind the headers of volume and store
+    entries = variable("Boot0001", option) + variable("BootNext", b"\x01\0")
+    assert store[at:at + len(entries)] == b"\xff" * len(entries), "the store is not empty"
+    store[at:at + len(entries)] = entries
+    return bytes(store)
+
+
+def test_http(folder):
+    """HTTP boot: OVMF fetches the image from a server, and the boot option's words reach it."""
+    asked = []
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *args):
+            asked.append(args[1])
+
+    handler = functools.partial(Handler, directory=str(rig.BUILD))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        (folder / "http.fd").write_bytes(
+            boot_from(f"http://10.0.2.2:{server.server_port}/mcspin.efi",
+                      "suite=selftest seed=98 exit=qemu"))
+        run = rig.boot(folder, drive=False, smp=1, variables=folder / "http.fd", timeout=150,
+                       extra=network(folder, "", ",romfile="))
+        server.shutdown()
+    whole(run)
+    assert run.code == rig.PASS and run.one("run")["seed"] == "98"
+    assert any("GET /mcspin.efi" in line for line in asked), asked
     assert any("no volume" in w["text"] for w in run.of("warn")), run.of("warn")
