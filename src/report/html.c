@@ -298,7 +298,7 @@ static void locking(struct page *p)
 	html_bars(p, "lock_pair", "Lock and unlock, nobody else there");
 	html_bars(p, "lock_handoff_path", "The way of a hand-off, on one processor");
 	sink_text(p->out, "<div class=two>");
-	html_lines(p, "contest", "cpus", "p50", "throughput", "Acquisitions per ms");
+	html_lines(p, "contest", "cpus", "p50", "throughput", "Acquisitions per second");
 	sink_text(p->out, "</div>");
 	html_bars(p, "contest", "Contests");
 	event_line(p, "vcpu_is_preempted", "What answers here");

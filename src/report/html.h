@@ -18,6 +18,8 @@ struct page {
 /* A number as the stream has it, zeros behind the point left out; other values as text. */
 void html_value(struct page *p, const struct json *j, int at);
 /* {"length": 4096, "caches": "hot"} as "length 4096 · caches hot". */
+/* Says so where a measurement was taken with a neighbour on the core. */
+void html_shared(struct page *p, const struct json *j);
 void html_params(struct page *p, const struct json *j, int at);
 /* Every table says whose it is: `title`, the run and the machine. */
 void html_caption(struct page *p, const char *title);

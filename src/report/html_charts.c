@@ -12,7 +12,7 @@
 
 #define WIDTH  460
 #define HEIGHT 300
-#define LEFT   58
+#define LEFT   70
 #define RIGHT  10
 #define TOP    10
 #define BOTTOM 28
@@ -200,6 +200,7 @@ static void one_bar(struct page *p, const struct json *j, s64 limit, s64 most)
 		html_value(p, j, count);
 		sink_text(p->out, "</small>");
 	}
+	html_shared(p, j);
 	sink_text(p->out, "</span><span>");
 	html_bar(p, number(j, "p50"), number(j, "ci_low"), number(j, "ci_high"),
 		 what_is(j, "handoff") ? limit : 0, most);
@@ -421,8 +422,8 @@ static void one_line(struct page *p, unsigned series)
 	}
 }
 
-/* The legend doubles as a table: each variant's best value. */
-static void legend(struct page *p, const char *y)
+/* The legend doubles as a table: each variant's value where the sweep ended, or its best. */
+static void legend(struct page *p, const char *y, bool last)
 {
 	sink_text(p->out, "<ul class=key>");
 	for (unsigned series = 0; series < chart.series; series++) {
@@ -432,7 +433,7 @@ static void legend(struct page *p, const char *y)
 		for (unsigned i = 0; i < chart.count; i++) {
 			const struct point *point = &chart.points[i];
 
-			if (point->series == series && (!best || point->y > best->y))
+			if (point->series == series && (!best || last || point->y > best->y))
 				best = point;
 		}
 		sink_fmt(p->out,
@@ -477,8 +478,8 @@ bool html_lines(struct page *p, const char *bench, const char *x, const char *y,
 	scale();
 	p->charts++;
 	sink_fmt(p->out, "<figure><figcaption><b>%s</b>over %s; each rule is a doubling. "
-			 "Best of each at the right. Run %s, machine %s%s</figcaption>",
-		 title, x, p->id, p->fingerprint, p->emulated ? ", times are emulation" : "");
+			 "%s of each at the right. Run %s, machine %s%s</figcaption>",
+		 title, x, what ? "Last" : "Best", p->id, p->fingerprint, p->emulated ? ", times are emulation" : "");
 	sink_fmt(p->out,
 		 "<svg class=plot viewBox=\"0 0 %d %d\" role=img aria-labelledby=\"t%u d%u\">", WIDTH,
 		 HEIGHT, p->charts, p->charts);
@@ -491,7 +492,7 @@ bool html_lines(struct page *p, const char *bench, const char *x, const char *y,
 	for (unsigned i = 0; i < chart.series; i++)
 		one_line(p, i);
 	sink_text(p->out, "</svg>");
-	legend(p, y);
+	legend(p, y, what);
 	sink_text(p->out, "</figure>");
 	return true;
 }

@@ -65,7 +65,7 @@ static const char style[] =
 	".bar line{stroke:var(--ink);stroke-width:2}.bar .limit{stroke:var(--c1);stroke-width:3}"
 	"figure{margin:1rem 0;break-inside:avoid;background:var(--card);border:1px solid var(--rule);"
 	"border-radius:.5rem;padding:.9rem 1rem;min-width:0}"
-	".two{display:grid;gap:1rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr))}"
+	".two{display:grid;gap:1rem;grid-template-columns:repeat(auto-fill,minmax(min(100%,24rem),1fr))}"
 	".two figure{margin:0}figcaption{font-size:.82rem;margin-bottom:.4rem}"
 	"figcaption b{display:block;color:var(--ink);font-size:.98rem}"
 	".plot{width:100%;height:auto;display:block;overflow:visible}"

@@ -200,6 +200,12 @@ void html_tests(struct page *p)
 
 /* -------------------------------------------------------------------- measurements */
 
+void html_shared(struct page *p, const struct json *j)
+{
+	if (json_is_true(j, json_get(j, 0, "shared_core")))
+		sink_text(p->out, " <small class=soft>shared core</small>");
+}
+
 /* What a measurement is of: the same cells in the table of benches and in the comparison. */
 static void bench_cells(struct page *p, const struct json *j)
 {
@@ -207,6 +213,7 @@ static void bench_cells(struct page *p, const struct json *j)
 	cell(p, "variant", j, "variant", "");
 	sink_text(p->out, "<td>");
 	html_params(p, j, json_get(j, 0, "params"));
+	html_shared(p, j);
 	sink_text(p->out, "</td>");
 	cell(p, "unit", j, "unit", "");
 }
