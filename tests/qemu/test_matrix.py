@@ -18,7 +18,7 @@ class Case:
     hypervisor: str
     choices: dict = field(default_factory=dict)
     memory: str = "512M"
-    seconds: int = 40  # the budget, boot included
+    seconds: int = 40  # the budget on a quiet host, boot included
 
 
 INTEL, HYGON, AMD = "GenuineIntel", "HygonGenuine", "AuthenticAMD"
@@ -57,7 +57,8 @@ def test_run(name, boot):
     assert machine["cpus"] == case.smp
     check_sites(run, case)
     check_files(run)
-    assert run.seconds <= case.seconds, f"{run.seconds:.1f} s, the budget is {case.seconds}"
+    assert run.alone() <= case.seconds, (f"{run.seconds:.1f} s, {run.waited:.1f} of them waiting for "
+                                         f"the host; the budget is {case.seconds}")
     if case.memory == "6G":
         assert run.one("tables")["above_4g"], "the tables were to lie above 4 GiB"
 
