@@ -135,6 +135,11 @@ bool platform_cpu_usable(unsigned cpu)
 	return cpu < count && !processors[cpu].unusable && (cpu || !referee);
 }
 
+bool platform_cpus_shared(void)
+{
+	return boot_cpu_data.hv != HV_NONE;
+}
+
 const char *platform_cpu_why(unsigned cpu)
 {
 	if (!cpu && referee)

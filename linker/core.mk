@@ -19,7 +19,8 @@ CORE_CFLAGS := -std=gnu11 -O2 -g $(WARN) -ffreestanding -fPIC -fvisibility=hidde
 	-Wa,-W -DMCSPIN_VERSION='"$(VERSION)"' $(EXTRA_CFLAGS)
 # What takes no time that is measured (reports, tests, decisions): small is better there, the image has
 # a budget.
-SMALL	:= src/report/% src/run/% src/mce/% src/cpu/% src/alt/% src/%_tests src/copy/copy_cases
+SMALL	:= src/report/% src/run/% src/mce/% src/cpu/% src/alt/% src/%_tests src/copy/copy_cases \
+	src/osq/contest_bench src/osq/index src/osq/pv src/osq/trace
 $(foreach d,core clang,$(SMALL:%=$(BUILD)/$(d)/%.o)): CORE_CFLAGS += -Os
 CORE_SFLAGS := -D__ASSEMBLY__ -g -Isrc -Wa,--fatal-warnings $(EXTRA_CFLAGS)
 CORE_O	:= $(CORE_C:%.c=$(BUILD)/core/%.o) $(CORE_S:%.S=$(BUILD)/core/%.o)

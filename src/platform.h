@@ -58,6 +58,9 @@ unsigned platform_control_cpu(void);
 bool platform_cpu_usable(unsigned cpu);
 /* Why a processor is not usable, or NULL. */
 const char *platform_cpu_why(unsigned cpu);
+/* May one of them stand still while the others run: threads that are more than the machine's cores,
+ * virtual processors? */
+bool platform_cpus_shared(void);
 /* The APIC id of a processor, for topology. */
 u32 platform_apic_id(unsigned cpu);
 

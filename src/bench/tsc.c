@@ -227,7 +227,7 @@ void tsc_calibrate(void)
 
 bool tsc_comparable(void)
 {
-	return tsc_info.skew_known && tsc_info.skew <= tsc_info.skew_error;
+	return tsc_info.skew_known && !tsc_info.skewed;
 }
 
 static void tell_or_null(const char *key, bool known, u64 value)
@@ -315,6 +315,15 @@ static bool skew_of(unsigned cpu, s64 *offset, u64 *error)
 	return platform_wait(cpu, 1000) == 0 && best != ~0ull;
 }
 
+void tsc_note_skew(s64 offset, u64 error)
+{
+	u64 skew = (u64)(offset < 0 ? -offset : offset);
+
+	tsc_info.skew = max_of(tsc_info.skew, skew);
+	tsc_info.skew_error = max_of(tsc_info.skew_error, error);
+	tsc_info.skewed |= skew > error;
+}
+
 void tsc_measure_skew(void)
 {
 	unsigned self = smp_processor_id();
@@ -331,7 +340,6 @@ void tsc_measure_skew(void)
 			event_warn("TSC of processor %u could not be compared", cpu);
 			continue;
 		}
-		tsc_info.skew = max_of(tsc_info.skew, (u64)(offset < 0 ? -offset : offset));
-		tsc_info.skew_error = max_of(tsc_info.skew_error, error);
+		tsc_note_skew(offset, error);
 	}
 }

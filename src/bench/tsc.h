@@ -27,9 +27,10 @@ struct tsc_info {
 	u64 second_hz;	    /* the cross-check, 0 if there is none */
 	const char *second_source;
 	bool invariant;
-	u64 skew; /* largest |difference| between processors, ticks; bounded by skew_error */
-	u64 skew_error;
+	u64 skew; /* largest |difference| between processors, ticks */
+	u64 skew_error; /* largest error of measuring one */
 	bool skew_known;
+	bool skewed; /* one differs by more than the error of measuring that one */
 	struct tsc_source sources[8]; /* all that were asked, best first */
 	unsigned source_count;
 };
@@ -40,9 +41,13 @@ extern struct tsc_info tsc_info;
 void tsc_calibrate(void);
 /* Measure the skew between the control processor and each other one. */
 void tsc_measure_skew(void);
-/* May TSC values of two processors be subtracted? Only if the skew was measured, and is no more
- * than the error of measuring it, skew_error, by which such a difference is uncertain. */
+/* One processor's difference was found to be `offset`, give or take `error`. */
+void tsc_note_skew(s64 offset, u64 error);
+/* May TSC values of two processors be subtracted? Only if each one's skew was measured, and is no
+ * more than the error of measuring it, by which such a difference is uncertain. */
 bool tsc_comparable(void);
+/* Why not: a clause for whoever leaves a number out. */
+#define TSC_INCOMPARABLE "the processors' TSCs differ by more than could be measured away"
 /* The fields of the machine event about time. */
 void tsc_tell(void);
 /* Ticks in `us` microseconds; a 1 GHz guess while hz is unknown, for bounds only. */

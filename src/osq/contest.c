@@ -16,6 +16,9 @@ struct contestant {
 	u32 seed;
 	u32 started, done;
 	u32 alone, lost; /* told that all others are done; got no lock even so */
+	/* Which of its turns it is in, has ended, has left the queue in. */
+	u32 turn, ended, left;
+	u64 overtaken, ordered;
 	u64 handoff[CONTEST_SAMPLES];
 } __aligned(CACHE_LINE);
 
@@ -26,6 +29,7 @@ static struct {
 	u64 counter;
 	u64 stamp; /* taken by the holder before its unlock */
 	u32 holder;
+	u64 noted; /* place + 1 << 32 | turn of one who was seen in the queue */
 } guarded __aligned(CACHE_LINE);
 
 static struct contestant *contestants; /* by place in contest.cpus */
@@ -108,7 +112,7 @@ static __always_inline void inside(const struct contest *c, struct contestant *m
 	u64 released = guarded.stamp;
 
 	/* Somebody who came while the lock was free, or just then, did not wait in the queue. */
-	if (c->stamps && before + QUEUED < released && released < now)
+	if (c->stamps && c->comparable && before + QUEUED < released && released < now)
 		me->handoff[me->handoffs++ % CONTEST_SAMPLES] = now - released;
 	me->intruders += guarded.holder != 0;
 	guarded.holder = me->number;
@@ -160,6 +164,67 @@ static __always_inline void turn(const struct contest *c, struct contestant *me,
 		guarded.stamp = rdtsc_ordered();
 	c->v->unlock();
 }
+
+/* -------------------------------------------------------------------- the order */
+
+/* By the holder. In its turn k before and after it is seen as the last: it joined in that turn, for
+ * a turn ends before the next begins, and nobody but us can leave by way of the lock. */
+static void note_last(const struct contest *c, const struct contestant *me)
+{
+	u32 last = c->v->tail();
+
+	for (unsigned i = 0; i < c->n; i++) {
+		struct contestant *p = &contestants[i];
+		u32 k = READ_ONCE(p->turn);
+
+		if (c->cpus[i] + 1u != last || p == me)
+			continue;
+		if (READ_ONCE(p->ended) != k && c->v->tail() == last && READ_ONCE(p->turn) == k)
+			WRITE_ONCE(guarded.noted, (u64)p->number << 32 | k);
+	}
+}
+
+/* We were served, and one noted before we asked had not come to an end. It may be about to say that
+ * it left; else it will be served, after us. */
+static void judge_order(struct contestant *me, u64 noted)
+{
+	struct contestant *p = &contestants[(noted >> 32) - 1];
+	u64 start = rdtsc_ordered(), bound = tsc_from_us(2000000);
+
+	while ((s32)(smp_load_acquire(&p->ended) - (u32)noted) < 0) {
+		if (rdtsc_ordered() - start > bound)
+			return;
+		cpu_relax();
+	}
+	me->overtaken += (s32)(READ_ONCE(p->left) - (u32)noted) < 0;
+}
+
+/* A turn that is not timed. */
+static void turn_in_order(const struct contest *c, struct contestant *me, u64 before)
+{
+	u64 noted = READ_ONCE(guarded.noted);
+	bool early = false;
+
+	WRITE_ONCE(me->turn, me->turn + 1);
+	if (!c->v->lock()) {
+		WRITE_ONCE(me->left, me->turn);
+		smp_store_release(&me->ended, me->turn);
+		refused(c, me);
+		return;
+	}
+	WRITE_ONCE(me->ended, me->turn);
+	if (noted && noted >> 32 != me->number) {
+		early = (s32)(READ_ONCE(contestants[(noted >> 32) - 1].ended) - (u32)noted) < 0;
+		me->ordered++;
+	}
+	inside(c, me, before, before);
+	note_last(c, me);
+	c->v->unlock();
+	if (early)
+		judge_order(me, noted);
+}
+
+/* -------------------------------------------------------------------- to the end */
 
 /* When to look after one who does not come, and when to stop. A virtual processor or a thread may
  * wait long for its turn; what is concluded does not depend on these times. */
@@ -226,7 +291,10 @@ static void compete(void *arg)
 		me->first = now = rdtsc_ordered();
 		end = now + c->window;
 		while ((s64)(end - now) > 0) {
-			turn(c, me, now);
+			if (c->order)
+				turn_in_order(c, me, now);
+			else
+				turn(c, me, now);
 			if (c->gap)
 				tsc_spin(c->gap);
 			before = now;
@@ -266,13 +334,15 @@ static void gather_one(struct contest *c, struct contestant *p)
 	c->late += !p->started;
 	c->absent += p->started && !p->done;
 	c->lost += p->lost;
+	c->overtaken += p->overtaken;
+	c->ordered += p->ordered;
 	for (unsigned s = 0; s < min_of(p->handoffs, (u64)CONTEST_SAMPLES); s++)
 		c->handoff[c->handoffs++] = p->handoff[s];
 }
 
 static void gather(struct contest *c)
 {
-	u64 first = ~0ull, last_first = 0, first_last = ~0ull, last = 0;
+	u64 first = ~0ull, last_first = 0, first_last = ~0ull, last = 0, longest = 0;
 
 	c->handoff = handoff_pool;
 	c->least = ~0ull;
@@ -286,14 +356,15 @@ static void gather(struct contest *c)
 		last_first = max_of(last_first, p->first);
 		first_last = min_of(first_last, p->last);
 		last = max_of(last, p->last);
+		longest = max_of(longest, p->last - p->first);
 	}
 	for (unsigned i = 0; i < c->n; i++) {
 		if (contestants[i].percpu)
 			contestants[i].percpu->need_resched = 0;
 		injected_preempted[c->cpus[i]] = 0;
 	}
-	c->ticks = last > first ? last - first : 0;
-	c->together = first_last > last_first && last > first
+	c->ticks = !c->comparable ? longest : last > first ? last - first : 0;
+	c->together = c->comparable && first_last > last_first && last > first
 			      ? (first_last - last_first) * 1000 / (last - first)
 			      : 0;
 	c->miscounted = (s64)(guarded.counter - c->acquired);
@@ -311,13 +382,23 @@ static bool dirty(const struct contest *c)
 	return false;
 }
 
+u64 contest_wait_bound(const struct contest *c)
+{
+	if (boot_cpu_data.emulated || platform_cpus_shared() || !c->v->fifo)
+		return 0;
+	return tsc_from_us(platform_ring0() ? 10000 : 1000000) + c->n * c->hold;
+}
+
 int contest_run(struct contest *c)
 {
 	unsigned self = smp_processor_id(), place = c->n;
+
 	if (!tickets)
 		tickets = platform_alloc(platform_cpus() * sizeof(*tickets));
 	if (!tickets || !contestants)
 		return -ENOMEM;
+	c->order = c->order && c->v->tail && !c->v->anonymous;
+	c->comparable = tsc_comparable();
 	memset(&guarded, 0, sizeof(guarded));
 	gate = (struct cpu_barrier){.n = c->n};
 	for (unsigned i = 0; i < c->n; i++) {
@@ -354,6 +435,10 @@ bool contest_clean(const struct contest *c, char *why, size_t len)
 	else if (c->lost)
 		mc_snprintf(why, len, "%s: a hand-off was lost: the last waiter got no lock, all "
 			    "others being done", c->v->name);
+	else if (c->overtaken)
+		mc_snprintf(why, len, "%s: %llu times one was served before another that had been "
+			    "seen in the queue before it came", c->v->name,
+			    (unsigned long long)c->overtaken);
 	else if (c->absent)
 		mc_snprintf(why, len, "%s: %u of %u processors did not come back", c->v->name,
 			    c->absent, c->n);

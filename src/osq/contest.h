@@ -21,11 +21,23 @@ struct contest {
 	u64 hold, gap;	 /* ticks inside and outside the lock, each turn */
 	u32 leave;	 /* in one of `leave` turns the holder tells another to leave; 0: never */
 	bool stamps;	 /* measure hand-offs and waits */
+	/*
+	 * Look at the order, in a contest that is not timed; queue locks only. Each holder notes who
+	 * is the last in the queue; whoever asks for the lock after that note must be served after
+	 * the one noted, unless that one left. So `overtaken` above 0 proves that the lock is not
+	 * first in, first out; `ordered` counts the services that were judged. Two that arrive
+	 * within one hold are not told apart.
+	 */
+	bool order;
 
 	/* Results. */
 	u64 acquired, aborted;
 	u64 least, most;    /* acquisitions of one processor */
 	u64 deviation;	    /* standard deviation of them over their mean, in 1/1000 */
+	u64 overtaken, ordered;
+	/* Where the processors' TSCs cannot be compared there are no hand-offs, `together` is 0, and
+	 * `ticks` is the longest time of one processor. */
+	bool comparable;
 	u64 together;	    /* share of the window with all present, in 1/1000 */
 	u64 ticks;	    /* from the first start to the last end */
 	u64 longest_wait;   /* ticks in one lock(), with `stamps` */
@@ -48,6 +60,10 @@ int contest_run(struct contest *c);
 u32 contest_dice(unsigned place);
 /* No violation of any kind: else `why` gets a clause. */
 bool contest_clean(const struct contest *c, char *why, size_t len);
+/* Ticks that a contestant may wait in one lock() before it counts as starved: n times the hold, and
+ * 10 ms on a bare machine, for its SMIs, 1 s elsewhere. 0 where that is not judged: under emulation,
+ * with more processors than cores, and for locks that promise no order. */
+u64 contest_wait_bound(const struct contest *c);
 /* The first `want` usable processors, beginning with the caller's; returns how many. */
 unsigned contest_cpus(u16 *cpus, unsigned want);
 

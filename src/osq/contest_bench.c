@@ -37,6 +37,7 @@ struct measured {
 	unsigned handoffs;
 	u64 deviation[ROUNDS], together[ROUNDS];
 	u64 aborted, longest_wait, least, most;
+	u64 ordered; /* services whose order was judged */
 };
 
 static struct {
@@ -61,22 +62,28 @@ static void choose_locks(void)
 		field.lock[field.locks++] = &lock_peers[i];
 }
 
-static void one_contest(unsigned l, unsigned round, struct contest *c)
+static void run_clean(struct contest *c)
 {
-	struct measured *m = &field.m[l];
 	char why[160];
 
-	c->v = field.lock[l];
 	c->window = field.window;
-	c->stamps = true;
 	contest_run(c);
 	if (!contest_clean(c, why, sizeof(why))) {
 		run_worsen(RESULT_FAIL, "contest: %s", why);
 		field.broken = true;
 	}
+}
+
+static void one_contest(unsigned l, unsigned round, struct contest *c)
+{
+	struct measured *m = &field.m[l];
+
+	c->v = field.lock[l];
+	c->stamps = true;
+	run_clean(c);
 	m->rate[round] = c->acquired * 1000000000 / max_of(tsc_to_ns(c->ticks), 1ull);
 	if (c->longest_turn > tsc_from_us(AWAY_US) + 4 * c->n * (c->hold + c->gap) ||
-	    (c->together < 900 && c->n > 1))
+	    (c->comparable && c->together < 900 && c->n > 1))
 		m->mark[round] = MARK_AWAY;
 	m->deviation[round] = c->deviation;
 	m->together[round] = c->together;
@@ -136,7 +143,11 @@ static void emit_point(const struct bench *b, const struct contest *c, const cha
 		event_u64("gap", c->gap);
 		event_str("distance", distance);
 		event_fixed("deviation", (s64)median_of(m->deviation, ROUNDS), 3);
-		event_fixed("together", (s64)median_of(m->together, ROUNDS), 3);
+		if (c->comparable)
+			event_fixed("together", (s64)median_of(m->together, ROUNDS), 3);
+		else
+			event_null("together");
+		event_u64("ordered", m->ordered);
 		event_u64("least", m->least);
 		event_u64("most", m->most);
 		event_u64("aborted", m->aborted);
@@ -168,13 +179,28 @@ static void remember(const struct contest *c)
 	field.points += field.points < MAX_POINTS;
 }
 
+/* The same contest once more before it is timed, for the order in which they are served. */
+static void look_at_order(struct contest *c)
+{
+	for (unsigned l = 0; l < field.locks && !field.broken; l++) {
+		struct contest o = {.v = field.lock[l], .cpus = c->cpus, .n = c->n, .hold = c->hold,
+				    .gap = c->gap, .order = true};
+
+		if (!o.v->fifo || o.n < 2)
+			continue;
+		run_clean(&o);
+		field.m[l].ordered = o.ordered;
+	}
+}
+
 /* All locks, round by round, in an order that rotates. */
 static void measure_point(const struct bench *b, const u16 *cpus, unsigned n, unsigned load,
 			  const char *distance)
 {
-	struct contest c = {.cpus = cpus, .n = n};
+	struct contest c = {.cpus = cpus, .n = n, .hold = loads[load].hold, .gap = loads[load].gap};
 
 	memset(field.m, 0, MAX_LOCKS * sizeof(*field.m));
+	look_at_order(&c);
 	for (unsigned round = 0; round < ROUNDS && !field.broken; round++) {
 		for (unsigned i = 0; i < field.locks && !field.broken; i++) {
 			c = (struct contest){.cpus = cpus,
@@ -319,6 +345,8 @@ BENCH(contest, "every lock under contention, beside the time that a cache line n
 	}
 	choose_locks();
 	choose_window(b);
+	if (!tsc_comparable())
+		run_leave_out("contest what=handoff, together", TSC_INCOMPARABLE);
 	by_distance(b);
 	by_number(b);
 	if (!field.broken) {

@@ -141,8 +141,10 @@ struct lock_variant {
 	bool (*idle)(void);
 	/* The node of a processor holds nothing; NULL where there are no nodes. */
 	bool (*node_idle)(u32 cpu);
-	/* A value that changes when somebody joins the queue; NULL where there is none. */
+	/* Number + 1 of the last processor in the queue, 0: nobody. Changes when somebody joins.
+	 * NULL where there is no queue; `anonymous` where it is another number that changes. */
 	u32 (*tail)(void);
+	bool anonymous;
 	const struct lock_probe *probe; /* osq forms only */
 };
 /* linux first: ratios refer to it. */

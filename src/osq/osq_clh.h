@@ -109,7 +109,9 @@ static bool __unused OSQ_NAME(node_idle)(u32 cpu)
 
 static u32 __unused OSQ_NAME(tail)(void)
 {
-	return (u32)osq_read(OSQ_NAME(queue).tail);
+	s32 word = osq_read(OSQ_NODES[osq_read(OSQ_NAME(queue).tail)].word);
+
+	return word > 0 ? (u32)word : 0;
 }
 
 #ifdef OSQ_PROBES

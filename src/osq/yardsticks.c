@@ -96,7 +96,9 @@ static bool mcs_idle(void)
 
 static u32 mcs_tail(void)
 {
-	return (u32)(u64)READ_ONCE(mcs_last);
+	struct mcs_node *last = READ_ONCE(mcs_last);
+
+	return last ? (u32)(last - mcs_nodes) + 1 : 0;
 }
 
 int yardsticks_init(void)
@@ -122,6 +124,7 @@ const struct lock_variant lock_ticket = {
 	.unlock = ticket_release,
 	.idle = ticket_idle,
 	.tail = ticket_tail,
+	.anonymous = true,
 };
 const struct lock_variant lock_ttas = {
 	.name = "ttas",

@@ -146,6 +146,8 @@ void run_worsen(enum result r, const char *fmt, ...) __printf(2, 3);
 void run_save(void);
 /* What runs now, for the crash report and the next run: "copy_mc.nfit", "bench copy_hot". */
 const char *run_doing(void);
+/* A bench, or one number of it, that is left out, and why. */
+void run_leave_out(const char *name, const char *why);
 /* Milliseconds that this bench may take, its share of what is left of the budget. */
 u32 run_bench_ms(const struct bench *b);
 /* Seconds the run may take in all, boot excluded. */

@@ -353,13 +353,13 @@ u32 run_bench_ms(const struct bench *b)
 	return (u32)(left * b->weight / weight_left);
 }
 
-static void skip_bench(const struct bench *b, const char *why)
+void run_leave_out(const char *name, const char *why)
 {
 	event_begin("bench_skipped");
-	event_str("name", b->name);
+	event_str("name", name);
 	event_str("reason", why);
 	event_end();
-	ktap_line("# bench %s skipped: %s", b->name, why);
+	ktap_line("# bench %s skipped: %s", name, why);
 }
 
 static void run_bench(const struct bench *b)
@@ -371,7 +371,7 @@ static void run_bench(const struct bench *b)
 	mc_snprintf(doing, sizeof(doing), "bench %s", b->name);
 	event_beacon(doing);
 	if (user_stops() || missing) {
-		skip_bench(b, stopped ? "the run was stopped by a key" : missing);
+		run_leave_out(b->name, stopped ? "the run was stopped by a key" : missing);
 		return;
 	}
 	event_begin("bench_start");

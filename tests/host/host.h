@@ -10,5 +10,8 @@
 int host_start(unsigned cpus, const char *folder);
 /* No stream on the standard output. */
 extern bool host_quiet;
+/* Seconds that processor 0 may stay in one region with interrupts off: the bound that the image has
+ * in its watch. Longer, and the program ends with status 3. */
+extern unsigned host_watch_s;
 
 #endif

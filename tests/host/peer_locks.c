@@ -32,6 +32,13 @@ static void ck_unlock(void)
 	ck_spinlock_mcs_unlock(&ck_queue, &ck_nodes[smp_processor_id()].context);
 }
 
+static u32 ck_tail(void)
+{
+	ck_spinlock_mcs_t last = __atomic_load_n(&ck_queue, __ATOMIC_RELAXED);
+
+	return last ? (u32)((char *)last - (char *)ck_nodes) / sizeof(ck_nodes[0]) + 1 : 0;
+}
+
 static bool ck_idle(void)
 {
 	return !ck_spinlock_mcs_locked(&ck_queue);
@@ -86,6 +93,11 @@ static void straight_unlock(void)
 	__atomic_store_n(&next->locked, 1, __ATOMIC_RELAXED);
 }
 
+static u32 straight_last(void)
+{
+	return (u32)__atomic_load_n(&straight_tail, __ATOMIC_RELAXED);
+}
+
 static bool straight_idle(void)
 {
 	return !__atomic_load_n(&straight_tail, __ATOMIC_RELAXED);
@@ -93,9 +105,10 @@ static bool straight_idle(void)
 
 static const struct lock_variant peers[] = {
 	{.name = "ck_mcs", .what = "ck's MCS lock", .fifo = true, .lock = ck_lock,
-	 .unlock = ck_unlock, .idle = ck_idle},
+	 .unlock = ck_unlock, .idle = ck_idle, .tail = ck_tail},
 	{.name = "straight", .what = "the kernel's algorithm, straight", .fifo = true,
-	 .lock = straight_lock, .unlock = straight_unlock, .idle = straight_idle},
+	 .lock = straight_lock, .unlock = straight_unlock, .idle = straight_idle,
+	 .tail = straight_last},
 };
 
 __attribute__((constructor)) static void add_peers(void)
@@ -118,7 +131,7 @@ static void stress(const struct lock_variant *v, const u16 *cpus, unsigned n)
 
 	for (unsigned round = 0; acquired < STRESS_WANTED && clean; round++) {
 		struct contest c = {.v = v, .cpus = cpus, .n = n, .window = tsc_from_us(50000),
-				    .leave = v->osq && round & 1 ? 16 : 0};
+				    .leave = v->osq && round & 1 ? 16 : 0, .order = v->fifo};
 
 		if (rdtsc_ordered() - start > tsc_from_us(STRESS_MS * 1000ull))
 			break;

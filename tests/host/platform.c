@@ -170,6 +170,11 @@ unsigned platform_cpus(void)
 	return cpu_count;
 }
 
+bool platform_cpus_shared(void)
+{
+	return cpu_count > (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 unsigned platform_control_cpu(void)
 {
 	return 0;
@@ -231,14 +236,38 @@ int platform_wait(unsigned cpu, u32 ms)
 	return 0;
 }
 
+unsigned host_watch_s = 60;
+static u32 irqs_off; /* regions begun by processor 0, twice, and whether it is in one now */
+
+/* Only a thread of its own can see that all others wait for each other. */
+static void *watch(void *arg)
+{
+	u32 seen = 0;
+
+	for (unsigned same = 0; same <= host_watch_s; sleep(1)) {
+		u32 now = __atomic_load_n(&irqs_off, __ATOMIC_RELAXED);
+
+		same = now & 1 && now == seen ? same + 1 : 0;
+		seen = now;
+	}
+	fprintf(stderr, "crash: processor 0 hung with interrupts off while running %s\n", run_doing());
+	_exit(3);
+	return arg;
+}
+
 unsigned long platform_irq_save(void)
 {
-	return 0;
+	unsigned long nested = irqs_off & 1;
+
+	if (!smp_processor_id() && !nested)
+		__atomic_store_n(&irqs_off, irqs_off + 1, __ATOMIC_RELAXED);
+	return nested;
 }
 
 void platform_irq_restore(unsigned long flags)
 {
-	(void)flags;
+	if (!smp_processor_id() && !flags)
+		__atomic_store_n(&irqs_off, irqs_off + 1, __ATOMIC_RELAXED);
 }
 
 int platform_sync_cores(void)
@@ -517,6 +546,7 @@ bool platform_ring0(void)
 int host_start(unsigned cpus, const char *folder)
 {
 	char path[512];
+	pthread_t watcher;
 
 	cpu_count = cpus ? cpus : (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
 	out_folder = folder;
@@ -539,6 +569,9 @@ int host_start(unsigned cpus, const char *folder)
 		pthread_cond_init(&workers[i].wake, NULL);
 	}
 	become(&workers[0]);
+	/* Before pinning: it shares no processor with what it watches, where there are two. */
+	if (pthread_create(&watcher, NULL, watch, NULL))
+		return -ENOMEM;
 	pin(0);
 	for (unsigned i = 1; i < cpu_count; i++) {
 		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
