@@ -11,11 +11,17 @@
 
 #define UART_DATA   0
 #define UART_LINE   3
+#define UART_MODEM  4
 #define UART_STATUS 5
 #define LSR_THRE    0x20
+#define LSR_TEMT    0x40
 #define UART_TRIES  200000
+#define UART_WAITS  50 /* in vain, of 0.2 s each: then nobody drains this port */
 
 static u16 uart; /* 0: none */
+static unsigned waits;
+static bool was_set_up;
+static u8 old_line, old_modem, old_divisor[2];
 static SIMPLE_TEXT_OUTPUT_INTERFACE *screen;
 static bool stream_on_screen;
 
@@ -46,12 +52,31 @@ static bool uart_there(u16 port)
 /* A port that somebody named may never have been set up: 115200 baud, 8 bits, no parity. */
 static void uart_setup(u16 port)
 {
+	old_line = inb((u16)(port + UART_LINE));
+	old_modem = inb((u16)(port + UART_MODEM));
 	outb((u16)(port + UART_LINE), 0x80); /* divisor latch */
+	old_divisor[0] = inb(port);
+	old_divisor[1] = inb((u16)(port + 1));
+	was_set_up = true;
 	outb(port, 1);
 	outb((u16)(port + 1), 0);
 	outb((u16)(port + UART_LINE), 0x03);
 	outb((u16)(port + 2), 0x01); /* FIFO on */
-	outb((u16)(port + 4), 0x03); /* DTR, RTS */
+	outb((u16)(port + UART_MODEM), 0x03); /* DTR, RTS */
+}
+
+void console_end(void)
+{
+	if (!was_set_up)
+		return;
+	for (unsigned i = 0; i < UART_TRIES && !(inb((u16)(uart + UART_STATUS)) & LSR_TEMT); i++)
+		;
+	outb((u16)(uart + UART_LINE), 0x80);
+	outb(uart, old_divisor[0]);
+	outb((u16)(uart + 1), old_divisor[1]);
+	outb((u16)(uart + UART_LINE), old_line & 0x7f);
+	outb((u16)(uart + UART_MODEM), old_modem);
+	was_set_up = false;
 }
 
 /* The text console on the handle of a graphics device, if there is one. */
@@ -102,18 +127,24 @@ void console_start(void)
 
 static void put(char c)
 {
-	for (unsigned i = 0; i < UART_TRIES; i++) {
-		if (inb((u16)(uart + UART_STATUS)) & LSR_THRE)
-			break;
-	}
+	unsigned i = 0;
+
+	while (i < UART_TRIES && !(inb((u16)(uart + UART_STATUS)) & LSR_THRE))
+		i++;
 	outb((u16)(uart + UART_DATA), (u8)c);
+	waits += i == UART_TRIES;
+}
+
+bool console_uart_stuck(void)
+{
+	return waits > UART_WAITS;
 }
 
 void console_uart(const char *text, size_t len)
 {
 	if (!uart)
 		return;
-	while (len--) {
+	while (len-- && !console_uart_stuck()) {
 		if (*text == '\n')
 			put('\r');
 		put(*text++);

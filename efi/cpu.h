@@ -44,6 +44,19 @@ READ_CR(2)
 READ_CR(3)
 READ_CR(4)
 
+static inline u64 read_dr7(void)
+{
+	u64 v;
+
+	__asm__ volatile("movq %%dr7, %0" : "=r"(v));
+	return v;
+}
+
+static inline void write_dr7(u64 v)
+{
+	__asm__ volatile("movq %0, %%dr7" ::"r"(v) : "memory");
+}
+
 static inline u64 rdmsr(u32 msr)
 {
 	u32 low, high;

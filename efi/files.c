@@ -10,6 +10,7 @@
 #include "../src/run/run.h"
 
 #define CONFIG_MAX    (16 << 10)
+#define FOLDERS_MAX   999
 #define RUNNING_BYTES 160 /* one length always: written in place, never torn by a growing file */
 
 static EFI_FILE_HANDLE root, folder, log_handle, running;
@@ -145,19 +146,23 @@ static void open_volume(void)
 static void make_folder(void)
 {
 	char id[40], path[80];
+	EFI_FILE_HANDLE there;
 	EFI_STATUS status;
+	unsigned n = 1;
 
 	mc_snprintf(id, sizeof(id), "%s", run_id);
-	for (unsigned n = 1; n < 100; n++) {
-		EFI_FILE_HANDLE there;
-
-		if (n > 1)
-			mc_snprintf(run_id, sizeof(run_id), "%s-%u", id, n);
+	for (;;) {
 		mc_snprintf(path, sizeof(path), "mcspin/%s", run_id);
 		there = open(root, path, READ, 0, &status);
 		if (!there)
 			break;
 		close(there);
+		/* Without a clock all runs have one name. */
+		if (++n > FOLDERS_MAX) {
+			log_error = -EEXIST;
+			return;
+		}
+		mc_snprintf(run_id, sizeof(run_id), "%s-%u", id, n);
 	}
 	folder = open(root, path, CREATE, EFI_FILE_DIRECTORY, &status);
 	if (folder)

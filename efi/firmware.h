@@ -51,6 +51,9 @@ const char *options_junk(void);
 /* console.c */
 void console_start(void);
 void console_uart(const char *text, size_t len);
+/* Nobody takes what the port sends: it was given up. */
+bool console_uart_stuck(void);
+void console_end(void); /* the port as it was */
 /* On the screen only, never on a port that carries the stream; UTF-8, newlines become CR LF. */
 void console_screen(const char *text);
 void console_screen_clear(void);
@@ -83,7 +86,6 @@ size_t files_image_name(char *name, size_t len);
 /* memory.c */
 void memory_start(void);
 void memory_end(void); /* everything back to the firmware, but for what was kept */
-void memory_keep(const void *p);
 /* From now on the control processor may be one that cannot call the firmware. */
 bool memory_pool(size_t bytes);
 /* Stack memory mapped once more with an absent page below it; its lowest byte there, or NULL. */

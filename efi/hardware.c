@@ -40,14 +40,6 @@ int platform_wrmsr(u32 msr, u64 value)
 	return err;
 }
 
-static u64 read_dr7(void)
-{
-	u64 v;
-
-	__asm__ volatile("movq %%dr7, %0" : "=r"(v));
-	return v;
-}
-
 int platform_watchpoint(unsigned index, const void *addr, bool write_only)
 {
 	u64 dr7 = read_dr7();
@@ -73,7 +65,7 @@ int platform_watchpoint(unsigned index, const void *addr, bool write_only)
 		}
 		dr7 |= 1ul << 2 * index | (write_only ? 1ul : 3ul) << (16 + 4 * index);
 	}
-	__asm__ volatile("movq %0, %%dr7" ::"r"(dr7) : "memory");
+	write_dr7(dr7);
 	return 0;
 }
 
@@ -130,6 +122,7 @@ void platform_vector_end(void)
 		return;
 	xsetbv(cpu->old_xcr0);
 	write_cr4(cpu->old_cr4);
+	cpu->old_xcr0 = 0;
 }
 
 /* -------------------------------------------------------------------- PCI */
@@ -266,12 +259,15 @@ static u64 read_pit(const struct ref_timer *t)
 }
 
 static u8 old_port61;
+static bool port61_changed;
 
 static bool start_pit(struct ref_timer *t)
 {
 	u64 before;
 
-	old_port61 = inb(0x61);
+	if (!port61_changed)
+		old_port61 = inb(0x61);
+	port61_changed = true;
 	outb(0x61, (u8)((old_port61 & ~2) | 1)); /* gate on, speaker off */
 	outb(0x43, 0xb4);			  /* channel 2, both bytes, mode 2 */
 	outb(0x42, 0xff);
@@ -282,7 +278,6 @@ static bool start_pit(struct ref_timer *t)
 		if (read_pit(t) != before)
 			return true;
 	}
-	outb(0x61, old_port61);
 	return false;
 }
 
@@ -449,6 +444,6 @@ void hardware_end(void)
 {
 	if (hpet_started)
 		*hpet_started &= ~1u;
-	if (old_port61)
+	if (port61_changed)
 		outb(0x61, old_port61);
 }

@@ -142,6 +142,8 @@ static EFI_STATUS leave(enum result result)
 {
 	EFI_RUNTIME_SERVICES *rs = fw_st->RuntimeServices;
 
+	files_end(); /* mcspin.cfg was looked for even where nothing ran */
+	console_end();
 	/* A processor that stayed behind runs on in memory that must not become somebody else's. */
 	if (!stayed_behind)
 		memory_end();
@@ -192,12 +194,24 @@ EFI_STATUS efi_main(EFI_HANDLE image, EFI_SYSTEM_TABLE *table)
 	return leave(give_back());
 }
 
+static void tell_stuck_port(void)
+{
+	static bool said;
+
+	if (said || !console_uart_stuck())
+		return;
+	said = true;
+	run_worsen(RESULT_ERROR, "the serial port stopped sending and was given up: the stream goes "
+		   "on in mcspin.log");
+}
+
 /* ESC stays asked for: not everybody who calls this can stop at once. */
 bool platform_breathe(void)
 {
 	static bool asked;
 
 	processors_alive();
+	tell_stuck_port();
 	files_doing(run_doing());
 	files_flush();
 	screen_show(false);

@@ -50,15 +50,16 @@ static u64 budget(void)
 	return (64ul << 20) + (64ul << 10) * platform_cpus();
 }
 
-static void hold(u64 at, u64 pages)
+static bool hold(u64 at, u64 pages)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(held); i++) {
 		if (!held[i].pages) {
 			held[i].at = at;
 			held[i].pages = pages;
-			return;
+			return true;
 		}
 	}
+	return false;
 }
 
 static void *from_pool(size_t bytes)
@@ -75,6 +76,7 @@ static void *from_pool(size_t bytes)
 
 #define FOUR_GIB     (1ul << 32)
 #define MAP_BYTES    (24 << 10)
+#define MEMORY_SP    0x40000ul /* UEFI 2.10, 7.2.3: kept for a purpose, as far memory behind CXL is */
 #define PAGES_AT_END(d, pages) ((d)->PhysicalStart + ((d)->NumberOfPages - (pages)) * PAGE_SIZE)
 
 /* The end of the largest free stretch above 4 GiB, 0 if none holds `pages`. Asking for "at most this
@@ -93,6 +95,7 @@ static EFI_PHYSICAL_ADDRESS high_place(UINTN pages)
 		const EFI_MEMORY_DESCRIPTOR *d = (const EFI_MEMORY_DESCRIPTOR *)p;
 
 		if (d->Type == EfiConventionalMemory && d->PhysicalStart >= FOUR_GIB &&
+		    (d->Attribute & (EFI_MEMORY_WB | MEMORY_SP)) == EFI_MEMORY_WB &&
 		    d->NumberOfPages >= pages && (!best || d->NumberOfPages > best->NumberOfPages))
 			best = d;
 	}
@@ -101,8 +104,11 @@ static EFI_PHYSICAL_ADDRESS high_place(UINTN pages)
 
 static void *taken_at(EFI_PHYSICAL_ADDRESS at, UINTN pages)
 {
+	if (!hold(at, pages)) {
+		fw_bs->FreePages(at, pages);
+		return NULL;
+	}
 	taken += pages * PAGE_SIZE;
-	hold(at, pages);
 	memset((void *)at, 0, pages * PAGE_SIZE);
 	return (void *)at;
 }
@@ -158,7 +164,7 @@ bool memory_pool(size_t bytes)
 	return pool != NULL;
 }
 
-void memory_keep(const void *p)
+void platform_keep(const void *p)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(held); i++) {
 		if (held[i].at == (u64)p)

@@ -79,7 +79,7 @@ static void add(UINTN number, const struct mp_info *info)
 	}
 	if (!(info->status & MP_IS_ENABLED) || !(info->status & MP_IS_HEALTHY))
 		return;
-	if (count == MAX_CPUS || (options.cpus && count >= options.cpus))
+	if (count == total || (options.cpus && count >= options.cpus))
 		return;
 	p->number = number;
 	p->apic_id = (u32)info->id;
@@ -363,6 +363,9 @@ void processors_enter(void)
 			call_missing();
 		return;
 	}
+	if (finished)
+		FW(fw_bs->CloseEvent(finished));
+	finished = NULL;
 	if (status == EFI_UNSUPPORTED) {
 		referee_wanted = true;
 		event_warn("MP Services refuses to return while others work: processor 1 runs the "
@@ -598,9 +601,12 @@ void processors_leave(void)
 	if (!finished)
 		return;
 	start = rdtsc_ordered();
-	while (!referee_wanted && FW(fw_bs->CheckEvent(finished)) != EFI_SUCCESS &&
-	       rdtsc_ordered() - start < limit)
+	while (FW(fw_bs->CheckEvent(finished)) != EFI_SUCCESS) {
+		/* Better an event too many than one that the firmware signals when it is gone. */
+		if (rdtsc_ordered() - start > limit)
+			return;
 		cpu_relax();
+	}
 	FW(fw_bs->CloseEvent(finished));
 }
 

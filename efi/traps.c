@@ -9,6 +9,7 @@
 #include "cpu.h"
 #include "../src/cpu/features.h"
 #include "../src/cpu/percpu.h"
+#include "../src/osq/osq.h"
 #include "../src/platform.h"
 #include "../src/trap/trap.h"
 
@@ -40,7 +41,7 @@ static_assert(sizeof(struct gate) == 16, "Intel SDM vol. 3A, figure 6-8");
 /* What the firmware had on this processor. */
 struct saved {
 	struct table_register gdt, idt;
-	u64 cr0, cr3, cr4, gs_base;
+	u64 cr0, cr3, cr4, gs_base, dr7;
 	u16 tr;
 	bool valid;
 };
@@ -167,6 +168,7 @@ static void save(struct saved *s)
 	s->cr3 = read_cr3();
 	s->cr4 = read_cr4();
 	s->gs_base = rdmsr(MSR_GS_BASE);
+	s->dr7 = read_dr7();
 	__asm__ volatile("str %0" : "=r"(s->tr));
 	s->valid = true;
 }
@@ -253,7 +255,7 @@ static void reload_tr(const struct saved *s)
 void traps_keep(void)
 {
 	if (!areas[0].saved.tr)
-		memory_keep(tss_pages);
+		platform_keep(tss_pages);
 }
 
 void traps_unload(unsigned cpu)
@@ -262,6 +264,11 @@ void traps_unload(unsigned cpu)
 
 	if (!s->valid)
 		return;
+	/* What a crash may have left in the middle: while mcspin's IDT still takes what these raise. */
+	osq_pv_unregister();
+	if (this_cpu()->old_xcr0)
+		platform_vector_end();
+	write_dr7(s->dr7);
 	write_cr3(s->cr3);
 	write_cr0(s->cr0);
 	write_cr4(s->cr4);

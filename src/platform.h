@@ -21,6 +21,8 @@ struct pt_regs;
  * a processor) or the machine is exhausted. Lives until platform_free() or the end of the run. */
 void *platform_alloc(size_t bytes);
 void platform_free(void *p, size_t bytes);
+/* This allocation must not become anybody else's: it stays taken when the run is over. */
+void platform_keep(const void *p);
 
 /*
  * The arena: a window of ARENA_PAGES consecutive 4 KiB pages whose rights a test chooses page by

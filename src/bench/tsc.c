@@ -104,11 +104,12 @@ static u64 measure_once(const struct ref_timer *t)
 	struct reading start = read_both(t), end = start;
 	u64 gone = 0;
 
-	/* An iteration costs at least tens of nanoseconds: a timer that stands ends this soon. */
+	/* At the highest credible frequency the window is a fifth of these ticks: a timer that stands or
+	 * crawls ends this. The count is for a TSC that stands. */
 	for (unsigned i = 0; gone < want && i < 1000000; i++) {
 		end = read_both(t);
 		gone = (end.timer - start.timer) & mask;
-		if (end.tsc - start.tsc > 500000000 && !gone)
+		if (end.tsc - start.tsc > HZ_MAX / 1000000 * WINDOW_US * 5)
 			break;
 	}
 	platform_irq_restore(flags);

@@ -21,7 +21,7 @@ struct percpu {
 	u64 fixup_count;
 	u64 fixup_ip, fixup_addr;
 	u32 fixup_vector;
-	u64 old_cr4, old_xcr0; /* before platform_vector_begin() */
+	u64 old_cr4, old_xcr0; /* before platform_vector_begin(); XCR0 is never 0 */
 	u32 in_mce; /* a machine check is being handled */
 	u32 need_resched; /* what TIF_NEED_RESCHED is to Linux: leave the queue. Set by tests */
 	/* Temporary takers of exceptions on this processor (trap.h). */

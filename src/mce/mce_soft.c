@@ -89,6 +89,12 @@ enum mce_severity inject_grade(const struct injection *i)
 
 static u64 hwcr_was;
 
+static void close_banks(void)
+{
+	if (boot_cpu_data.vendor == VENDOR_AMD || boot_cpu_data.vendor == VENDOR_HYGON)
+		platform_wrmsr(MSR_K7_HWCR, hwcr_was);
+}
+
 /* 0, or why banks cannot be written here. */
 static const char *open_banks(void)
 {
@@ -97,16 +103,11 @@ static const char *open_banks(void)
 		    platform_wrmsr(MSR_K7_HWCR, hwcr_was | HWCR_MCSTATUS_WREN))
 			return "HWCR.McStatusWrEn cannot be set";
 	}
-	if (platform_wrmsr(MSR_IA32_MCx_STATUS(BANK), SOUND) ||
-	    platform_wrmsr(MSR_IA32_MCx_STATUS(BANK), 0))
-		return "this processor refuses to have its banks written";
-	return NULL;
-}
-
-static void close_banks(void)
-{
-	if (boot_cpu_data.vendor == VENDOR_AMD || boot_cpu_data.vendor == VENDOR_HYGON)
-		platform_wrmsr(MSR_K7_HWCR, hwcr_was);
+	if (!platform_wrmsr(MSR_IA32_MCx_STATUS(BANK), SOUND) &&
+	    !platform_wrmsr(MSR_IA32_MCx_STATUS(BANK), 0))
+		return NULL;
+	close_banks();
+	return "this processor refuses to have its banks written";
 }
 
 /* True when execution went on at the fix-up. */

@@ -114,8 +114,10 @@ void osq_overrule(struct machine *m);
 void osq_choose_backend(void);
 /* Set the key and tell. After jump_label_init(). */
 void osq_decide(void);
-/* Register what the hypervisor needs on every processor / take it back. Processors must run. */
+/* Register what the hypervisor needs on every processor. Processors must run. */
 void osq_pv_register(void);
+/* On each processor before it goes back to the firmware: the hypervisor writes to mcspin's memory
+ * until then. */
 void osq_pv_unregister(void);
 
 /* ------------------------------------------------------------------ the table */

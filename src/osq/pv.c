@@ -91,11 +91,6 @@ static void kvm_register(void *arg)
 	count(err ? err : platform_wrmsr(MSR_KVM_STEAL_TIME, record | KVM_STEAL_TIME_ENABLE));
 }
 
-static void kvm_unregister(void *arg)
-{
-	platform_wrmsr(MSR_KVM_STEAL_TIME, steal_time_before[smp_processor_id()]);
-}
-
 /* A hypercall by hand: VMCALL on Intel, VMMCALL on AMD and Hygon; number in rax. */
 static s64 xen_vcpu_op(u64 op, u64 vcpu, void *arg)
 {
@@ -121,11 +116,6 @@ static void xen_point_at(u64 area)
 static void xen_register(void *arg)
 {
 	xen_point_at((u64)(xen_runstate + (size_t)smp_processor_id() * RECORD));
-}
-
-static void xen_unregister(void *arg)
-{
-	xen_point_at(0);
 }
 
 static void on_all(void (*fn)(void *))
@@ -159,8 +149,7 @@ void osq_pv_unregister(void)
 	if (!registered)
 		return;
 	if (pv_vcpu_is_preempted == kvm_vcpu_is_preempted)
-		on_all(kvm_unregister);
-	else if (pv_vcpu_is_preempted == xen_vcpu_is_preempted)
-		on_all(xen_unregister);
-	registered = 0;
+		platform_wrmsr(MSR_KVM_STEAL_TIME, steal_time_before[smp_processor_id()]);
+	else
+		xen_point_at(0);
 }

@@ -244,7 +244,6 @@ enum result run_end(void)
 {
 	enum result result = run_result();
 
-	osq_pv_unregister();
 	compare_with_baseline();
 	tell_done(result);
 	run_save();

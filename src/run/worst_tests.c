@@ -94,9 +94,12 @@ TEST(selftest, crash_in_contest, "an exception in the middle of a contest leaves
 	check(t, false, "processor %u met #UD while it held the lock", victim);
 }
 
+/* In the worst moment for what must be put back: vector state on, a watchpoint armed. */
 TEST(selftest, crash_on_control, "an exception on the processor that runs the tests ends the run",
      NEED_RING0 | NEED_ASKED)
 {
+	platform_vector_begin();
+	platform_watchpoint(3, &never, true);
 	__asm__ volatile("ud2");
 	check(t, false, "nothing caught the exception");
 }

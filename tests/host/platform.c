@@ -290,6 +290,11 @@ void platform_free(void *p, size_t bytes)
 	munmap(p, align_up(bytes, (size_t)PAGE_SIZE));
 }
 
+void platform_keep(const void *p)
+{
+	(void)p;
+}
+
 u8 *platform_arena(void)
 {
 	return arena;

@@ -143,6 +143,7 @@ static EFI_STATUS run(EFI_HANDLE self, EFI_LOADED_IMAGE *own, EFI_FILE_HANDLE ro
 	status = read_file(root, L"\\EFI\\BOOT\\mcspin.efi", (void *)at, &size);
 	if (status != EFI_SUCCESS)
 		return status;
+	state_look();
 	status = BS->LoadImage(FALSE, self, FileDevicePath(own->DeviceHandle, L"\\EFI\\BOOT\\mcspin.efi"),
 			       (void *)at, size, &child);
 	if (status != EFI_SUCCESS)
@@ -154,6 +155,8 @@ static EFI_STATUS run(EFI_HANDLE self, EFI_LOADED_IMAGE *own, EFI_FILE_HANDLE ro
 	bend_image(image);
 	status = start(child, image);
 	say("mcspin returned %lx", status);
+	state_look();
+	state_compare();
 	tell_bends();
 	return status;
 }

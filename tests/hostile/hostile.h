@@ -25,6 +25,10 @@ void bend_image(EFI_LOADED_IMAGE *image);
 /* What the recorded calls and the pages look like at the end. */
 void tell_bends(void);
 
+/* state.c: what mcspin borrows, before and after; says what it did not give back. */
+void state_look(void);
+void state_compare(void);
+
 /* pages.c: one 4 KiB page's rights in the firmware's own tables, large pages split on the way. */
 int page_set_writable(UINT64 address, int writable);
 int page_writable(UINT64 address);

@@ -47,6 +47,27 @@ def hostile_boot(folder, ways, words, smp, **more):
     return rig.boot(folder, disk=disk, smp=smp, **more)
 
 
+def given_back(run):
+    """Registers, tables, timers and pages, looked at before and after by the program outside."""
+    told = [line for line in run.lines if "given back" in line]
+    assert told and all("hostile: all given back" in line for line in told), told or run.tail()
+
+
+@pytest.mark.parametrize("words, smp, result", [
+    ("quick=1 bench=control", 2, "pass"),
+    ("test=crash_on_control bench=none", 2, "error"),
+    ("test=hang_on_control bench=none", 2, "error"),
+    ("test=hang_on_ap bench=none", 2, "error"),
+    ("colour=red", 1, None),
+])
+def test_given_back(folder, words, smp, result):
+    """After a whole run, after a crash with a watchpoint armed and vector state on, after each way to
+    be pulled out of a hang, and where nothing ran."""
+    run = hostile_boot(folder, "plain", f"hold=0 {words}", smp, timeout=120)
+    assert run.result == result, run.tail()
+    given_back(run)
+
+
 @pytest.mark.parametrize("ways", CASES)
 def test_firmware_refuses(folder, ways):
     smp, words, result, code, sentence, cpus = CASES[ways]
@@ -63,6 +84,8 @@ def test_firmware_refuses(folder, ways):
     assert not run.of("crash") and not run.tests("fail")
     if "osq" in words:
         check_contests(run, smp - 1)
+    if code != GONE:
+        given_back(run)
     if code != GONE and ways != "no-volume":
         assert run.results()["run"]["result"] == result, "the files say something else"
 
