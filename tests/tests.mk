@@ -17,6 +17,8 @@ $(BUILD)/.need-zydis: tests/need tests/tests.mk
 	@mkdir -p $(@D)
 	@tests/need libzydis-dev && touch $@
 LDLIBS_test_alternative := -Wl,--wrap=platform_text_read
+LDLIBS_test_bench := -Wl,--wrap=platform_ref_timers
+LDLIBS_test_fragile := -Wl,--wrap=platform_pci_read32
 
 $(BUILD)/host/%.o: %.c | $(BUILD)/.need-host
 	@mkdir -p $(@D)

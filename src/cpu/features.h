@@ -115,7 +115,6 @@ struct machine {
 	u32 hv_features; /* KVM: EAX of base + 1; Hyper-V: EAX of 0x40000003 */
 	u32 hv_hints;	 /* KVM: EDX of base + 1; Hyper-V: EAX of 0x40000004 */
 	bool emulated;	 /* TCG, or the user said icount=: times are no times */
-	u32 threads_per_core, cores_per_socket; /* 0: unknown */
 	bool features[NR_X86_FEATURES];
 	const char *because[NR_X86_FEATURES]; /* one clause: source and value, what overruled it */
 	bool frozen;
@@ -143,6 +142,13 @@ const char *vendor_name(enum cpu_vendor v);
 /* How far apart two processors are, nearest first. Decided from APIC ids and the topology leaves. */
 enum cpu_distance { DIST_SELF, DIST_SMT, DIST_CACHE, DIST_SOCKET, DIST_REMOTE, DIST_UNKNOWN };
 enum cpu_distance cpu_distance(unsigned a, unsigned b);
+/* The same for APIC ids, with the widths of their fields from any source. */
+struct topology {
+	u32 smt_bits, cache_bits, package_bits; /* APIC ids alike above these bits share the thing */
+	bool known;
+};
+void topology_decide(struct topology *t, const struct machine *m, const struct cpu_source *src);
+enum cpu_distance topology_distance(const struct topology *t, u32 x, u32 y);
 const char *cpu_distance_name(enum cpu_distance d);
 
 #endif /* !__ASSEMBLY__ */

@@ -124,11 +124,15 @@ TEST(mce, severity_intel, "each row of mce-test's list gets the grade that Linux
 	scrub.bank = 12;
 	check(t, mce_severity(&scrub, &intel, IN_KERNEL, false, NULL) == MCE_KEEP_SEVERITY,
 	      "a patrol scrub error in bank 12 is not kept");
+	scrub.bank = 18;
+	check(t, mce_severity(&scrub, &intel, IN_KERNEL, false, NULL) == MCE_AO_SEVERITY,
+	      "a patrol scrub error in bank 18 is not action optional");
 }
 
 static const struct mce_config zen1 = {.vendor = VENDOR_HYGON, .model = 0x18};
 static const struct mce_config zen = {.vendor = VENDOR_AMD, .overflow_recov = true, .succor = true,
 				      .smca = true};
+static const struct mce_config zen_old = {.vendor = VENDOR_AMD, .overflow_recov = true, .succor = true};
 
 static const struct graded amd_rows[] = {
 	{"amd_pcc", &zen, SOUND | UC | PCC, ALL, IN_KERNEL_RECOV, false, MCE_PANIC_SEVERITY},
@@ -141,6 +145,8 @@ static const struct graded amd_rows[] = {
 	{"amd_copy_over", &zen, SOUND | UC | OVER, ALL, IN_KERNEL_RECOV, false, MCE_AR_SEVERITY},
 	{"amd_copy_tcc", &zen, SOUND | UC | MCI_STATUS_TCC, ALL, IN_KERNEL_RECOV, false,
 	 MCE_PANIC_SEVERITY},
+	{"amd_copy_tcc_not_smca", &zen_old, SOUND | UC | MCI_STATUS_TCC, ALL, IN_KERNEL_RECOV, false,
+	 MCE_AR_SEVERITY}, /* the bit means nothing there */
 	{"hygon_over", &zen1, SOUND | UC | OVER, ALL, IN_KERNEL_RECOV, false, MCE_PANIC_SEVERITY},
 	{"hygon_no_succor", &zen1, SOUND | UC, ALL, IN_USER, false, MCE_PANIC_SEVERITY},
 	{"hygon_pcc", &zen1, SOUND | UC | PCC, ALL, IN_USER, false, MCE_PANIC_SEVERITY},
@@ -164,6 +170,7 @@ __asm__(".pushsection .text\n"
 TEST(mce, context, "only a machine-check-safe entry with both RIPV and EIPV is recoverable", 0)
 {
 	struct mce m = {.ip = (u64)mce_test_safe, .mcgstatus = ALL, .cs = 0x38};
+	struct pt_regs plain = {.ip = (u64)mce_test_plain};
 
 	check(t, error_context(&m) == IN_KERNEL_RECOV, "a safe load is not recoverable");
 	m.mcgstatus = MCIP | RIPV;
@@ -175,6 +182,10 @@ TEST(mce, context, "only a machine-check-safe entry with both RIPV and EIPV is r
 	check(t, error_context(&m) == IN_KERNEL, "a store's entry covers machine checks");
 	m.ip = (u64)mce_test_fixup;
 	check(t, error_context(&m) == IN_KERNEL, "an instruction without entry is recoverable");
+	check(t, !fixup_exception(&plain, X86_TRAP_MC, 0) && plain.ip == (u64)mce_test_plain,
+	      "a machine check took the way of a page fault");
+	check(t, fixup_exception(&plain, X86_TRAP_PF, 0) && plain.ip == (u64)mce_test_fixup,
+	      "a page fault did not take its way");
 	m.cs = 0x33;
 	check(t, error_context(&m) == IN_USER, "ring 3 is not user context");
 }
@@ -335,6 +346,9 @@ TEST(mce, handler_grades, "fatal checks are not continued, corrected ones stay l
 		check(t, regs.ip == (u64)mce_test_safe, "a fatal check moved the instruction pointer");
 		this_cpu()->in_mce = 0;
 	}
+	paper_start(&p, &noser);
+	check(t, !paper_raise(&p, &regs, 1, SOUND | UC | 0x9), "an uncorrected error was continued");
+	this_cpu()->in_mce = 0;
 	paper_start(&p, &intel);
 	p.status[3] = SOUND | 0x9;
 	check(t, paper_raise(&p, &regs, 1, SRAR | DATA), "a corrected error beside it was in the way");

@@ -219,8 +219,11 @@ static void remember(struct options *o, const char *word, size_t len)
 {
 	size_t have = length(o->text);
 
-	if (have + len + 2 > sizeof(o->text))
+	if (have + len + 2 + 4 > sizeof(o->text)) { /* " ..." says that there were more */
+		if (have && o->text[have - 1] != '.')
+			memcpy(o->text + have, " ...", 5);
 		return;
+	}
 	if (have)
 		o->text[have++] = ' ';
 	memcpy(o->text + have, word, len);
@@ -309,22 +312,28 @@ void options_help(void (*line)(const char *text))
 	}
 }
 
+/* On a mismatch the last star takes one more character; an earlier one need never be tried again. */
 static bool glob_match(const char *glob, size_t len, const char *name)
 {
-	for (; len; glob++, len--) {
-		if (*glob == '*') {
-			for (;; name++) {
-				if (glob_match(glob + 1, len - 1, name))
-					return true;
-				if (!*name)
-					return false;
-			}
-		}
-		if (!*name || (*glob != '?' && *glob != *name))
+	const char *end = glob + len, *star = NULL, *retry = NULL;
+
+	while (*name) {
+		if (glob < end && *glob == '*') {
+			star = ++glob;
+			retry = name;
+		} else if (glob < end && (*glob == '?' || *glob == *name)) {
+			glob++;
+			name++;
+		} else if (star) {
+			glob = star;
+			name = ++retry;
+		} else {
 			return false;
-		name++;
+		}
 	}
-	return !*name;
+	while (glob < end && *glob == '*')
+		glob++;
+	return glob == end;
 }
 
 bool glob_list_match(const char *globs, const char *name)

@@ -381,9 +381,22 @@ static void run_bench(const struct bench *b)
 	weight_left -= b->weight;
 }
 
+/* bench= that names none, but for "none" itself. */
+static void check_choice(void)
+{
+	if (!*options.bench || !memcmp(options.bench, "none", 5))
+		return;
+	for (size_t i = 0; i < bench_count(); i++) {
+		if (bench_chosen(__start_mcspin_benches[i]))
+			return;
+	}
+	run_worsen(RESULT_ERROR, "bench=%s chooses no bench", options.bench);
+}
+
 /* What shares the time goes first: what takes the time it takes (weight 0) would leave it none. */
 void run_benches(void)
 {
+	check_choice();
 	weight_left = 0;
 	for (size_t i = 0; i < bench_count(); i++) {
 		const struct bench *b = __start_mcspin_benches[i];

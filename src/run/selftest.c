@@ -7,7 +7,9 @@
 #include "run.h"
 #include "options.h"
 #include "../cpu/features.h"
+#include "../bench/tsc.h"
 #include "../cpu/percpu.h"
+#include "../cpu/smp.h"
 #include "../platform.h"
 #include "../report/event.h"
 #include "../trap/extable.h"
@@ -157,6 +159,14 @@ TEST(selftest, hook_taken, "a hook takes the exception of its vector", 0)
 	__asm__ volatile("ud2" : "+a"(ax)::"memory");
 	trap_set_hook(X86_TRAP_UD, NULL);
 	check(t, ax == 0x600d, "#UD did not reach its hook");
+}
+
+TEST(selftest, barrier, "a barrier lets nobody through before all have come, and does not wait for ever", 0)
+{
+	struct cpu_barrier two = {.n = 2}, one = {.n = 1};
+
+	check(t, !cpu_barrier_wait(&two, tsc_from_us(100)), "one of two came through alone");
+	check(t, cpu_barrier_wait(&one, tsc_from_us(100)), "the only one did not come through");
 }
 
 static void say_cpu(void *arg)

@@ -20,6 +20,7 @@
 struct bench_value {
 	const char *variant, *unit;
 	s64 p50, noise;
+	unsigned length; /* 0: 4096 */
 };
 
 struct made_run {
@@ -38,7 +39,7 @@ static void emit_bench(const char *name, const struct bench_value *v)
 	event_str("name", name);
 	event_str("variant", v->variant);
 	event_object("params");
-	event_u64("length", 4096);
+	event_u64("length", v->length ? v->length : 4096);
 	event_close();
 	event_str("unit", v->unit);
 	event_fixed("p50", v->p50, 3);
@@ -50,7 +51,7 @@ static void emit_bench(const char *name, const struct bench_value *v)
 
 static void emit_run(const struct made_run *r)
 {
-	struct bench_value control = {"chain", "ticks", r->control, 10};
+	struct bench_value control = {"chain", "ticks", r->control, 10, 0};
 	static const char *const proof[] = {"test:copy_mc.copies_per_call", NULL};
 
 	event_begin("run");
@@ -162,9 +163,11 @@ static void row_is(unsigned index, const char *variant, const char *verdict)
 	{                                                                                          \
 		"before", "cpu A", "aaaa", false, 100000,                                          \
 		{                                                                                  \
-			{"one", "ticks", 100000, 1000}, {"two", "ticks", 200000, 1000},            \
-			{"three", "ticks", 300000, 1000}, {"rate", "acquisitions_per_ms", 50000, 100},  \
-			{"count", "instructions", 1000, 0},                                        \
+			{"one", "ticks", 100000, 1000, 0},                                         \
+			{"two", "ticks", 200000, 1000, 0},                                         \
+			{"three", "ticks", 300000, 1000, 0},                                       \
+			{"rate", "acquisitions_per_ms", 50000, 100, 0},                            \
+			{"count", "instructions", 1000, 0, 0},                                     \
 		},                                                                                 \
 			100                                                                        \
 	}
@@ -237,6 +240,32 @@ static void noise_and_threshold_hold(void **state)
 	assert_int_equal(findings(text, sizeof(text)), 0);
 	row_is(0, "one", "within noise");
 	row_is(1, "two", "below threshold");
+	end();
+}
+
+/* The noise of the run before counts as well. */
+static void noise_of_either_side(void **state)
+{
+	(void)state;
+	before.values[0].noise = 40000;
+	begin();
+	after.values[0].p50 = 130000;
+	compare(&after, "");
+	assert_int_equal(findings(text, sizeof(text)), 0);
+	row_is(0, "one", "within noise");
+	before.values[0].noise = 1000;
+	end();
+}
+
+/* A copy of another length is another measurement. */
+static void parameters_tell_apart(void **state)
+{
+	(void)state;
+	begin();
+	after.values[1].p50 = 343000;
+	after.values[1].length = 8192;
+	compare(&after, "");
+	verdict_says("before-after", "none of 6 changed");
 	end();
 }
 
@@ -396,6 +425,7 @@ int main(void)
 		cmocka_unit_test(worse_is_named),
 		cmocka_unit_test(better_is_said),
 		cmocka_unit_test(noise_and_threshold_hold),
+		cmocka_unit_test(noise_of_either_side), cmocka_unit_test(parameters_tell_apart),
 		cmocka_unit_test(moved_control_ends_it),
 		cmocka_unit_test(no_control_no_verdict),
 		cmocka_unit_test(other_machine_is_refused),

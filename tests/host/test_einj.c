@@ -162,6 +162,9 @@ static void platform_says_no(void **state)
 	assert_non_null(strstr(why, "0x8"));
 	assert_int_equal(platform.executed, 0);
 	platform.regs[TYPES] = 0x10;
+	platform.status = 1;
+	assert_int_equal(einj_poison(&e, 0x1000, why, sizeof(why)), -EIO);
+	assert_non_null(strstr(why, "status 1"));
 	platform.status = 2;
 	assert_int_equal(einj_poison(&e, 0x1000, why, sizeof(why)), -EIO);
 	assert_non_null(strstr(why, "status 2"));

@@ -504,6 +504,72 @@ static void xen_and_the_rest(void **state)
 	}
 }
 
+/* -------------------------------------------------------------------- how near */
+
+static struct topology topology(void)
+{
+	struct topology t;
+
+	decide(2);
+	topology_decide(&t, &m, &fake);
+	return t;
+}
+
+static void leaf_b(u32 sub, u32 type, u32 shift)
+{
+	leaf(0xb, sub)->ecx = type << 8 | sub;
+	leaf(0xb, sub)->eax = shift;
+}
+
+static void near_and_far(void **state)
+{
+	struct topology t;
+
+	intel();
+	leaf_b(0, 1, 1); /* two threads a core */
+	leaf_b(1, 2, 6);
+	leaf(4, 0)->eax = 1 | 1 << 5 | 1 << 14;	 /* first level: its two threads */
+	leaf(4, 3)->eax = 0;
+	leaf(4, 1)->eax = 3 | 2 << 5 | 1 << 14;
+	leaf(4, 2)->eax = 3 | 3 << 5 | 15 << 14; /* third level: sixteen */
+	t = topology();
+	assert_int_equal(topology_distance(&t, 5, 5), DIST_SELF);
+	assert_int_equal(topology_distance(&t, 4, 5), DIST_SMT);
+	assert_int_equal(topology_distance(&t, 5, 6), DIST_CACHE);
+	assert_int_equal(topology_distance(&t, 15, 16), DIST_SOCKET);
+	assert_int_equal(topology_distance(&t, 63, 64), DIST_REMOTE);
+	/* A socket of one processor leaves no bit below it. */
+	intel();
+	leaf_b(0, 1, 0);
+	leaf_b(1, 2, 0);
+	t = topology();
+	assert_int_equal(topology_distance(&t, 0, 1), DIST_REMOTE);
+	intel(); /* no leaf says anything */
+	t = topology();
+	assert_int_equal(topology_distance(&t, 0, 1), DIST_UNKNOWN);
+}
+
+/* Hygon C86 7185: four cores with two threads share a cache, eight such in a socket. */
+static void near_on_hygon(void **state)
+{
+	struct topology t;
+
+	hygon();
+	leaf(0x8000001eu, 0)->ebx = 1 << 8;
+	leaf(0x80000008u, 0)->ecx = 7 << 12;
+	leaf(0x8000001du, 0)->eax = 1 | 3 << 5 | 7 << 14;
+	t = topology();
+	assert_int_equal(topology_distance(&t, 0, 1), DIST_SMT);
+	assert_int_equal(topology_distance(&t, 1, 2), DIST_CACHE);
+	assert_int_equal(topology_distance(&t, 7, 8), DIST_SOCKET);
+	assert_int_equal(topology_distance(&t, 63, 64), DIST_REMOTE); /* bit 6, not 7 */
+	hypervisor_bit();
+	signature(0x40000000u, 0x40000001u, "KVMKVMKVM\0\0\0");
+	t = topology();
+	assert_int_equal(topology_distance(&t, 63, 64), DIST_SOCKET); /* a guest's leaves count */
+	assert_int_equal(topology_distance(&t, 127, 128), DIST_REMOTE);
+}
+
 /* -------------------------------------------------------------------- frozen */
 
 static void frozen(void **state)
@@ -550,6 +616,8 @@ int main(void)
 		cmocka_unit_test(kvm_maximum),
 		cmocka_unit_test(hyperv_hints),
 		cmocka_unit_test(xen_and_the_rest),
+		cmocka_unit_test(near_and_far),
+		cmocka_unit_test(near_on_hygon),
 		cmocka_unit_test(frozen),
 		cmocka_unit_test(every_reason),
 	};

@@ -217,7 +217,9 @@ static void cut_off_is_an_error(void **state)
 
 static void crash_is_an_error(void **state)
 {
-	static const char crash[] = "# mcspin {\"event\": \"crash\", \"why\": \"page fault\"}\n";
+	static const char crash[] = "# mcspin {\"event\": \"crash\", \"why\": \"page fault\"}\n"
+				    "# mcspin {\"event\": \"test\", \"suite\": \"s\", \"name\": \"f\", "
+				    "\"result\": \"fail\", \"reason\": \"r\", \"sentence\": \"x\"}\n";
 	struct json j;
 
 	(void)state;
@@ -228,6 +230,8 @@ static void crash_is_an_error(void **state)
 	json_free(&j);
 	assert_int_equal(make(view_report_html, text, strlen(text)), 0);
 	assert_non_null(strstr(form, "Crashed"));
+	assert_int_equal(make(view_junit_xml, text, strlen(text)), 0);
+	assert_non_null(strstr(form, "the run crashed"));
 }
 
 static void no_run_is_refused(void **state)

@@ -76,6 +76,7 @@ static void disturbed_stay_out(void **state)
 	assert_int_equal(s.raw[0], 999999);
 }
 
+<<<<<<< HEAD
 /* A neighbour's samples stay out while enough are left without them; else they are all there is, and
  * the summary says so. What else hit a sample is never forgiven. */
 static void neighbour_is_forgiven_at_need(void **state)
@@ -97,6 +98,41 @@ static void neighbour_is_forgiven_at_need(void **state)
 	}
 }
 
+=======
+/* More than 2 % off the median clock, on either side, and not less. */
+static void another_clock(void **state)
+{
+	static const struct {
+		u32 clock;
+		bool marked;
+	} cases[] = {{1000, false}, {1019, false}, {981, false}, {1021, true}, {979, true}, {0, false}};
+
+	(void)state;
+	for (size_t c = 0; c < ARRAY_SIZE(cases); c++) {
+		stats_reset(&s);
+		for (unsigned i = 0; i < 21; i++) {
+			stats_add(&s, 1000, 0);
+			stats_clock(&s, i == 20 ? cases[c].clock : 1000);
+		}
+		stats_mark_clock(&s);
+		stats_finish(&s);
+		assert_int_equal(s.clock_median, 1000);
+		assert_int_equal(s.disturbed, cases[c].marked);
+		assert_int_equal(s.mark[20], cases[c].marked ? STATS_MARK_FREQ : 0);
+	}
+}
+
+/* Of an even number, nearest rank is the lower of the two in the middle. */
+static void even_number(void **state)
+{
+	static const u64 v[] = {4, 1, 3, 2};
+
+	(void)state;
+	fill(v, 4);
+	assert_int_equal(s.p50, 2);
+}
+
+>>>>>>> 0224359 (Checks that kill the survivors of a mutation run over cpu, mce, bench, copy and report)
 static void full(void **state)
 {
 	(void)state;
@@ -170,7 +206,8 @@ int main(void)
 		cmocka_unit_test(disturbed_stay_out), cmocka_unit_test(full),
 		cmocka_unit_test(neighbour_is_forgiven_at_need),
 		cmocka_unit_test(like_qsort),	  cmocka_unit_test(interval_covers),
-		cmocka_unit_test(drift_is_noise),
+		cmocka_unit_test(drift_is_noise),	  cmocka_unit_test(another_clock),
+		cmocka_unit_test(even_number),
 	};
 
 	return cmocka_run_group_tests_name("stats", tests, NULL, NULL);
