@@ -265,25 +265,24 @@ static EFI_FILE_HANDLE beside_image(const char *name, EFI_STATUS *status)
 	return open(root, path, READ, 0, status);
 }
 
-char *files_config(void)
+s64 files_config(char **text)
 {
 	EFI_STATUS status;
 	EFI_FILE_HANDLE h;
-	char *text;
 	s64 n;
 
 	open_volume();
 	if (!root)
-		return NULL;
+		return 0;
 	h = beside_image("mcspin.cfg", &status);
 	if (!h)
 		h = open(root, "mcspin.cfg", READ, 0, &status);
 	if (!h)
-		return NULL;
-	text = platform_alloc(CONFIG_MAX);
-	n = text ? read_all(h, text, CONFIG_MAX - 1) : 0;
+		return 0;
+	*text = platform_alloc(CONFIG_MAX);
+	n = *text ? read_all(h, *text, CONFIG_MAX) : -ENOMEM;
 	close(h);
-	return n > 0 ? text : NULL;
+	return n == CONFIG_MAX ? -E2BIG : n;
 }
 
 /* -------------------------------------------------------------------- writing */

@@ -78,8 +78,9 @@ void files_end(void);
 /* What an unfinished earlier run died in, or NULL. */
 const char *files_unfinished(void);
 bool files_usable(void);
-/* Text of mcspin.cfg beside the image, NUL-terminated, or NULL. */
-char *files_config(void);
+/* What mcspin.cfg beside the image holds: its length (room for one byte more is behind it), 0 where
+ * there is none, or a negative errno. */
+s64 files_config(char **text);
 /* "BOOTX64.EFI": the image's file name, its length; "" when it came from no file. */
 size_t files_image_name(char *name, size_t len);
 

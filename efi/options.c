@@ -158,11 +158,16 @@ static void from_load_options(bool *fits)
 bool options_read(char *why, size_t len)
 {
 	bool fits = true;
-	char *config;
+	char *config = NULL;
+	s64 bytes;
 
 	options_init(&options);
-	config = files_config();
-	if (config && options_parse(&options, config, "mcspin.cfg", why, len))
+	bytes = files_config(&config);
+	if (bytes < 0) {
+		mc_snprintf(why, len, "mcspin.cfg: too long, or it cannot be read (error %d)", (int)-bytes);
+		return false;
+	}
+	if (bytes && options_parse_file(&options, config, (size_t)bytes, "mcspin.cfg", why, len))
 		return false;
 	fw_from_shell = from_shell(&fits);
 	if (!fw_from_shell)

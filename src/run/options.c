@@ -290,6 +290,18 @@ int options_parse(struct options *o, const char *text, const char *where, char *
 	return 0;
 }
 
+int options_parse_file(struct options *o, char *bytes, size_t len, const char *where, char *why,
+		       size_t whylen)
+{
+	size_t mark = len >= 3 && !memcmp(bytes, "\xef\xbb\xbf", 3) ? 3 : 0;
+
+	bytes[len] = 0;
+	if (length(bytes) == len && (len < 2 || (u8)bytes[0] < 0xfe))
+		return options_parse(o, bytes + mark, where, why, whylen);
+	mc_snprintf(why, whylen, "%s: this is no plain text (UTF-16?); save it as ASCII or UTF-8", where);
+	return -EINVAL;
+}
+
 void options_help(void (*line)(const char *text))
 {
 	char buf[160];

@@ -46,6 +46,10 @@ void options_init(struct options *o);
  * with one sentence in `why` that names `where`, the key and the value.
  */
 int options_parse(struct options *o, const char *text, const char *where, char *why, size_t len);
+/* The same for a file of `len` bytes with room for one more: an editor's UTF-8 mark is skipped, what is
+ * no plain text (UTF-16) is refused. */
+int options_parse_file(struct options *o, char *bytes, size_t len, const char *where, char *why,
+		       size_t whylen);
 /* The help text, one line a key: calls `line` for each. */
 void options_help(void (*line)(const char *text));
 /* Does `name` match one of the comma-separated globs (`*`, `?`)? An empty list matches all. */

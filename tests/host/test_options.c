@@ -46,6 +46,43 @@ static void later_wins(void **state)
 	assert_int_equal(o.cpus, 2);
 }
 
+/* What editors make of mcspin.cfg. */
+static void files(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t len;
+		int cpus; /* -1: refused */
+	} rows[] = {
+		{"cpus=4", 6, 4},
+		{"", 0, 0},
+		{"\xef\xbb\xbf" "cpus=4\r\n", 11, 4},
+		{"\xff\xfe" "c\0p\0u\0s\0=\0004\0", 14, -1},
+		{"\xfe\xff\0c\0p\0u\0s\0=\0004", 14, -1},
+		{"c\0p\0u\0s\0=\0004\0", 12, -1},
+		{"\0c\0p\0u\0s\0=\0004", 12, -1},
+		{"\0", 1, -1},
+		{"cpus=4\0quick=1", 14, -1},
+		{"\x7f" "ELF\2\1\1", 7, -1},
+	};
+	char bytes[40];
+	struct options o;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		options_init(&o);
+		memcpy(bytes, rows[i].bytes, rows[i].len);
+		memset(bytes + rows[i].len, '9', sizeof(bytes) - rows[i].len);
+		why[0] = 0;
+		if (options_parse_file(&o, bytes, rows[i].len, "mcspin.cfg", why, sizeof(why))) {
+			assert_int_equal(rows[i].cpus, -1);
+			assert_non_null(strstr(why, "mcspin.cfg: "));
+		} else {
+			assert_int_equal(rows[i].cpus, o.cpus);
+		}
+	}
+}
+
 static void refuses(void **state)
 {
 	static const struct {
@@ -107,6 +144,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(takes_words), cmocka_unit_test(later_wins),
+		cmocka_unit_test(files),
 		cmocka_unit_test(refuses),     cmocka_unit_test(globs),
 		cmocka_unit_test(help_fits_a_screen),
 	};
