@@ -130,7 +130,6 @@ void __noreturn processors_abandon(const char *why);
  * it is watched, another processor, or the firmware's timer, pulls it out. */
 void processors_alive(void);
 void processors_watch(bool on);
-unsigned processors_count_total(void);
 
 /* text.c, hardware.c, crash.c have no state that others need; they answer platform.h. */
 void hardware_end(void); /* timers as they were */

@@ -110,11 +110,6 @@ void processors_start(void)
 	}
 }
 
-unsigned processors_count_total(void)
-{
-	return total;
-}
-
 unsigned platform_cpus(void)
 {
 	return count;
@@ -138,13 +133,6 @@ bool platform_cpu_usable(unsigned cpu)
 bool platform_cpus_shared(void)
 {
 	return boot_cpu_data.hv != HV_NONE;
-}
-
-const char *platform_cpu_why(unsigned cpu)
-{
-	if (!cpu && referee)
-		return "the firmware keeps the boot processor while the others work";
-	return cpu < count && processors[cpu].unusable ? processors[cpu].why : NULL;
 }
 
 u32 platform_apic_id(unsigned cpu)

@@ -26,12 +26,13 @@ $(BUILD)/host/%.o: %.c | $(BUILD)/.need-host
 $(BUILD)/host/test_%: $(BUILD)/host/tests/host/test_%.o $(HOST_O) $(CORE_O) linker/host.lds linker/tables.lds
 	$(CC) $(HOST_LDFLAGS) $(filter %.o,$^) -lcmocka $(LDLIBS_test_$*) -o $@
 # The core as a program: the same suites and benches natively.
-# Others' locks run in its contests; only there, so that nothing else needs ck.
+# Others' locks run in its contests; only there, so that nothing else needs ck. Tests for a process only
+# are linked there as well.
 $(BUILD)/host/tests/host/peer_locks.o: | $(BUILD)/.need-ck
 $(BUILD)/.need-ck: tests/need
 	@mkdir -p $(@D)
 	@tests/need libck-dev && touch $@
-$(BUILD)/host/mcspin-host: $(BUILD)/host/tests/host/main.o $(BUILD)/host/tests/host/peer_locks.o $(HOST_O) $(CORE_O) linker/host.lds linker/tables.lds
+$(BUILD)/host/mcspin-host: $(BUILD)/host/tests/host/main.o $(BUILD)/host/tests/host/peer_locks.o $(BUILD)/host/tests/host/copy_exhaustive.o $(HOST_O) $(CORE_O) linker/host.lds linker/tables.lds
 	$(CC) $(HOST_LDFLAGS) $(filter %.o,$^) -o $@
 # Every form of a report again from a captured stream: build/host/rebuild LOG [FOLDER].
 $(BUILD)/host/rebuild: $(BUILD)/host/tests/host/rebuild.o $(HOST_O) $(CORE_O) linker/host.lds linker/tables.lds

@@ -126,21 +126,11 @@ static void read_bits(struct machine *m, const struct cpu_source *src)
 static const struct {
 	const char id[13];
 	enum cpu_vendor vendor;
-	const char *name;
 } vendors[] = {
-	{"GenuineIntel", VENDOR_INTEL, "Intel"},
-	{"AuthenticAMD", VENDOR_AMD, "AMD"},
-	{"HygonGenuine", VENDOR_HYGON, "Hygon"},
+	{"GenuineIntel", VENDOR_INTEL},
+	{"AuthenticAMD", VENDOR_AMD},
+	{"HygonGenuine", VENDOR_HYGON},
 };
-
-const char *vendor_name(enum cpu_vendor v)
-{
-	for (unsigned i = 0; i < ARRAY_SIZE(vendors); i++) {
-		if (vendors[i].vendor == v)
-			return vendors[i].name;
-	}
-	return "other";
-}
 
 static void put_regs(char *text, u32 a, u32 b, u32 c)
 {

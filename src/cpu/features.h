@@ -135,7 +135,6 @@ const char *x86_feature_name(unsigned f);
 /* The CPUID leaf that a feature is read from; false for a synthetic one. */
 bool x86_feature_leaf(unsigned f, u32 *leaf, u32 *sub);
 const char *hypervisor_name(enum hypervisor hv);
-const char *vendor_name(enum cpu_vendor v);
 
 #define boot_cpu_has(f) (boot_cpu_data.features[f])
 

@@ -8,7 +8,7 @@ static u64 ex_insn_addr(const struct exception_table_entry *e)
 	return (u64)&e->insn + e->insn;
 }
 
-u64 ex_fixup_addr(const struct exception_table_entry *e)
+static u64 ex_fixup_addr(const struct exception_table_entry *e)
 {
 	return (u64)&e->fixup + e->fixup;
 }

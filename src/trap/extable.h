@@ -49,8 +49,6 @@ extern const struct exception_table_entry __start___ex_table[], __stop___ex_tabl
 
 /* The entry whose instruction is exactly `ip`, or NULL. */
 const struct exception_table_entry *search_exception_tables(u64 ip);
-/* Where an entry continues. */
-u64 ex_fixup_addr(const struct exception_table_entry *e);
 /* Does the entry's type cover a machine check? */
 bool ex_mce_safe(const struct exception_table_entry *e);
 /* Edit regs->ip (and ax) if an entry covers `vector`; records it in this_cpu(). False: none. */

@@ -185,11 +185,6 @@ bool platform_cpu_usable(unsigned cpu)
 	return cpu < cpu_count && !workers[cpu].lost;
 }
 
-const char *platform_cpu_why(unsigned cpu)
-{
-	return platform_cpu_usable(cpu) ? NULL : "it did not come back";
-}
-
 u32 platform_apic_id(unsigned cpu)
 {
 	return cpu;

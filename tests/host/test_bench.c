@@ -142,7 +142,7 @@ static void one_operation(void **state)
 	(void)state;
 	bench_run(&bench, c, 2);
 	for (unsigned i = 0; i < 2; i++) {
-		assert_int_equal(c[i].stats->samples + c[i].stats->disturbed, 11);
+		assert_true(c[i].stats->samples > 2);
 		assert_in_range(c[i].stats->p50, 2900000, 4200000);
 	}
 	bench_free(c, 2);

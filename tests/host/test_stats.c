@@ -76,7 +76,6 @@ static void disturbed_stay_out(void **state)
 	assert_int_equal(s.raw[0], 999999);
 }
 
-<<<<<<< HEAD
 /* A neighbour's samples stay out while enough are left without them; else they are all there is, and
  * the summary says so. What else hit a sample is never forgiven. */
 static void neighbour_is_forgiven_at_need(void **state)
@@ -98,7 +97,6 @@ static void neighbour_is_forgiven_at_need(void **state)
 	}
 }
 
-=======
 /* More than 2 % off the median clock, on either side, and not less. */
 static void another_clock(void **state)
 {
@@ -132,7 +130,6 @@ static void even_number(void **state)
 	assert_int_equal(s.p50, 2);
 }
 
->>>>>>> 0224359 (Checks that kill the survivors of a mutation run over cpu, mce, bench, copy and report)
 static void full(void **state)
 {
 	(void)state;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The same oracle, exhaustively: natively a fault costs two or three microseconds, so millions of
- * cases fit into seconds. Every case is distinct by construction: a tuple (copy, key, length,
+ * The oracle of the core's own tests, exhaustively: natively a fault costs two or three microseconds,
+ * so millions of cases fit into seconds; the image does without. Every case is distinct by construction: a tuple (copy, key, length,
  * source, destination, kind and place of the fault) that no other loop visits.
  */
-#include "copy_cases.h"
-#include "../bench/tsc.h"
-#include "../platform.h"
-#include "../report/event.h"
-#include "../run/run.h"
+#include "../../src/copy/copy_cases.h"
+#include "../../src/bench/tsc.h"
+#include "../../src/platform.h"
+#include "../../src/report/event.h"
+#include "../../src/run/run.h"
 
 #define MAX_LEN	  200 /* page-edge faults at every offset up to here */
 #define EVERY_LEN 512
