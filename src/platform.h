@@ -58,7 +58,76 @@ unsigned platform_cpus(void);
 unsigned platform_control_cpu(void);
 /* False for one that never arrived, hangs, or (referee mode) is kept by the firmware. */
 bool platform_cpu_usable(unsigned cpu);
- `len` may be NULL. */
+/* May one of them stand still while the others run: threads that are more than the machine's cores,
+ * virtual processors? */
+bool platform_cpus_shared(void);
+/* The APIC id of a processor, for topology. */
+u32 platform_apic_id(unsigned cpu);
+
+/* Start fn(arg) on another processor, interrupts off there. -EBUSY: still at work; -ENODEV: not
+ * usable. The caller keeps `arg` alive until platform_wait() returned 0 or gave the processor up. */
+int platform_post(unsigned cpu, void (*fn)(void *), void *arg);
+/* Wait until what was posted is done. -ETIMEDOUT after `ms` milliseconds: the processor is pulled
+ * out by NMI, named in an event, and not usable from then on. */
+int platform_wait(unsigned cpu, u32 ms);
+
+/* Any processor: interrupts off and back. Bounded regions only (a contest window: 100 ms). */
+unsigned long platform_irq_save(void);
+void platform_irq_restore(unsigned long flags);
+
+/* ------------------------------------------------------------------ text */
+
+enum text_way {
+	TEXT_WAY_NONE,	   /* cannot be written: nothing is patched, and the run says so */
+	TEXT_WAY_PROTOCOL, /* EFI_MEMORY_ATTRIBUTE_PROTOCOL */
+	TEXT_WAY_WP,	   /* CR0.WP cleared on this processor, interrupts off meanwhile */
+	TEXT_WAY_WRITABLE, /* it already was */
+	TEXT_WAY_MPROTECT, /* a host process */
+};
+
+/* Make the text writable / put its rights back. Not nested. Interrupts are off in between. */
+enum text_way platform_text_open(void);
+void platform_text_close(void);
+/* The first and one-past-last byte of the text that holds sites. */
+void platform_text_range(u8 **start, u8 **end);
+/* Serialise instruction fetch on every processor mcspin holds, wherever each is; bounded (1 s for
+ * each, 5 s where processors are virtual).
+ * -ETIMEDOUT names the processor in an event. */
+int platform_sync_cores(void);
+/* Read text through another mapping than the one it runs from. */
+int platform_text_read(const void *text, void *buf, size_t len);
+
+/* ------------------------------------------------------------------ output */
+
+/* One finished line of the stream, newline included: serial port, log. Control processor only. */
+void platform_stream(const char *line, size_t len);
+/* A whole file in the run's folder, replacing an older one of this run. -EROFS: there is no volume
+ * to write; -ENOSPC and others as they come. */
+int platform_file_write(const char *name, const void *data, size_t len);
+/* A whole file: "<run id>/<name>" of another run on the volume, or a path. Returns its length,
+ * at most `cap` bytes of it read. */
+s64 platform_file_read(const char *path, void *buf, size_t cap);
+/* Room for events, keys and the screen between tests; returns true when the user asked to stop.
+ * Called at least every few seconds, never inside a timed region. */
+bool platform_breathe(void);
+
+/* ------------------------------------------------------------------ hardware */
+
+/* Safe MSR access on the calling processor. -EIO: it raised #GP; -ENODEV: no MSRs here. */
+int platform_rdmsr(u32 msr, u64 *value);
+int platform_wrmsr(u32 msr, u64 value);
+/* A data watchpoint in debug register `index` (0 … 3) of the calling processor on the byte at
+ * `addr`: writes only, or reads and writes; NULL ends it. -ENODEV where debug registers are not
+ * ours. Hits arrive as #DB; the status says which registers hit and is cleared by reading. */
+int platform_watchpoint(unsigned index, const void *addr, bool write_only);
+u64 platform_debug_status(void);
+/* Any processor: make AVX (and AVX-512, where it exists) state usable on the calling processor, and
+ * put CR4 and XCR0 back. -ENODEV where there is none. */
+int platform_vector_begin(void);
+void platform_vector_end(void);
+/* 32 bits of PCI configuration space; -ENODEV where there is no way to read it. */
+int platform_pci_read32(u32 segment, u32 bus, u32 dev, u32 fn, u32 offset, u32 *value);
+/* The ACPI table with this signature, its checksum good, or NULL; `len` may be NULL. */
 const void *platform_acpi_table(const char signature[4], size_t *len);
 
 /* A counter of known frequency, to calibrate the TSC against. read() costs microseconds at most. */

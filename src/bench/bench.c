@@ -397,6 +397,13 @@ struct ratio bench_ratio(const struct bench_case *a, const struct bench_case *b)
 	};
 }
 
+const char *ratio_text(char buf[RATIO_TEXT], s64 ratio, unsigned add)
+{
+	ratio = (ratio + add) / 100;
+	mc_snprintf(buf, RATIO_TEXT, "%lld.%02lld", (long long)(ratio / 100), (long long)(ratio % 100));
+	return buf;
+}
+
 /* -------------------------------------------------------------------- the control */
 
 /* A chain of dependent instructions: no memory, no lock, no copy. If this moves between two runs,

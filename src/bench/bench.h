@@ -53,6 +53,10 @@ struct ratio {
 	s64 mid, low, high;
 };
 struct ratio bench_ratio(const struct bench_case *a, const struct bench_case *b);
+/* A ratio of that kind with two decimals. `add` is what rounds the others: 50 to the nearest, 99 up
+ * (for an "at most"), 0 down (for an "at least"). */
+#define RATIO_TEXT 24
+const char *ratio_text(char buf[RATIO_TEXT], s64 ratio, unsigned add);
 
 /* One timed call of body(ctx, n), interrupts off, in ticks. */
 u64 bench_time(void (*body)(void *ctx, unsigned n), void *ctx, unsigned n);

@@ -232,13 +232,12 @@ static void compare_careful(const struct bench *b, unsigned offset, bool cold, u
 static void tell_extremes(const char *name, const char *where, const struct extremes *x)
 {
 	const char *const evidence[] = {"bench:copy_offsets", where, NULL};
-	char text[200];
+	char text[200], least[RATIO_TEXT], most[RATIO_TEXT];
 
 	mc_snprintf(text, sizeof(text),
-		    "%s: copy_mc_careful is at least %ld.%02ld times as fast as copy_mc_fragile and "
-		    "takes at most %ld.%02ld times as long as rep movsb",
-		    where, x->least_fragile / 10000, x->least_fragile / 100 % 100,
-		    x->worst_string / 10000, x->worst_string / 100 % 100);
+		    "%s: copy_mc_careful is at least %s times as fast as copy_mc_fragile and takes at "
+		    "most %s times as long as rep movsb",
+		    where, ratio_text(least, x->least_fragile, 0), ratio_text(most, x->worst_string, 99));
 	event_finding(name, text, true, x->least_fragile, 4, evidence);
 }
 
@@ -317,13 +316,13 @@ static void tell_ratio(const char *where, struct ratio r)
 {
 	const char *const evidence[] = {"bench:dispatcher_time", where,
 					"this exhibit turned the fragile key on for itself", NULL};
-	char text[220];
+	char text[220], mid[RATIO_TEXT], low[RATIO_TEXT], high[RATIO_TEXT];
 
 	mc_snprintf(text, sizeof(text),
-		    "%s: the regressed copy_mc_to_user takes %ld.%02ld times as long as the fixed "
-		    "one (%ld.%02ld to %ld.%02ld)%s",
-		    where, r.mid / 10000, r.mid / 100 % 100, r.low / 10000, r.low / 100 % 100,
-		    r.high / 10000, r.high / 100 % 100,
+		    "%s: the regressed copy_mc_to_user takes %s times as long as the fixed one (%s to "
+		    "%s)%s",
+		    where, ratio_text(mid, r.mid, 50), ratio_text(low, r.low, 50),
+		    ratio_text(high, r.high, 50),
 		    boot_cpu_data.emulated ? "; emulation, no measure of speed" : "");
 	event_finding("dispatcher_time_ratio", text, true, r.mid, 4, evidence);
 }

@@ -252,8 +252,8 @@ static void draw_findings(const struct screen *s)
 			continue;
 		}
 		bar(text, f->ratio, most, 20, '=', ' ');
-		line(" %4lld.%02lld %s %.50s", (long long)(f->ratio / 10000),
-		     (long long)(f->ratio / 100 % 100), text, f->text);
+		line(" %4lld.%02lld %s %.50s", (long long)((f->ratio + 50) / 10000),
+		     (long long)((f->ratio + 50) / 100 % 100), text, f->text);
 	}
 }
 

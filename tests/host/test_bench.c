@@ -188,13 +188,25 @@ static void ratio_of_pairs(void **state)
 	assert_int_equal(r.high, 15000);
 }
 
+static void two_decimals(void **state)
+{
+	char text[RATIO_TEXT];
+
+	(void)state;
+	assert_string_equal(ratio_text(text, 10997, 50), "1.10");
+	assert_string_equal(ratio_text(text, 10997, 0), "1.09");
+	assert_string_equal(ratio_text(text, 9401, 99), "0.95");
+	assert_string_equal(ratio_text(text, 9400, 99), "0.94");
+	assert_string_equal(ratio_text(text, 20000, 99), "2.00");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wraps),	 cmocka_unit_test(one_bad_window),
 		cmocka_unit_test(not_believed),	 cmocka_unit_test(bounded),
 		cmocka_unit_test(one_operation), cmocka_unit_test(overhead_is_taken_off),
-		cmocka_unit_test(ratio_of_pairs),
+		cmocka_unit_test(ratio_of_pairs), cmocka_unit_test(two_decimals),
 	};
 
 	options_init(&options);
