@@ -404,6 +404,16 @@ const char *ratio_text(char buf[RATIO_TEXT], s64 ratio, unsigned add)
 	return buf;
 }
 
+void bench_finding(const char *name, const char *text, s64 ratio, unsigned decimals,
+		   const char *const *evidence)
+{
+	bool no_time = boot_cpu_data.emulated && options.icount < 0;
+	char buf[320];
+
+	mc_snprintf(buf, sizeof(buf), "%s%s", no_time ? "emulation, no measure of speed: " : "", text);
+	event_finding(name, buf, !no_time, ratio, decimals, evidence);
+}
+
 /* -------------------------------------------------------------------- the control */
 
 /* A chain of dependent instructions: no memory, no lock, no copy. If this moves between two runs,

@@ -58,6 +58,12 @@ struct ratio bench_ratio(const struct bench_case *a, const struct bench_case *b)
 #define RATIO_TEXT 24
 const char *ratio_text(char buf[RATIO_TEXT], s64 ratio, unsigned add);
 
+/* A finding that rests on times. Under emulation, where time is no measure of speed, it keeps its
+ * text, says so, and has no ratio that anybody could draw or quote. Instructions under icount are
+ * exact and keep it. */
+void bench_finding(const char *name, const char *text, s64 ratio, unsigned decimals,
+		   const char *const *evidence);
+
 /* One timed call of body(ctx, n), interrupts off, in ticks. */
 u64 bench_time(void (*body)(void *ctx, unsigned n), void *ctx, unsigned n);
 /* What the running measurement is counted in: "instructions" under icount, else "ticks". */

@@ -238,7 +238,7 @@ static void tell_extremes(const char *name, const char *where, const struct extr
 		    "%s: copy_mc_careful is at least %s times as fast as copy_mc_fragile and takes at "
 		    "most %s times as long as rep movsb",
 		    where, ratio_text(least, x->least_fragile, 0), ratio_text(most, x->worst_string, 99));
-	event_finding(name, text, true, x->least_fragile, 4, evidence);
+	bench_finding(name, text, x->least_fragile, 4, evidence);
 }
 
 /* So many operations, each waiting for the one before: one a core cycle on every processor. Not
@@ -287,7 +287,7 @@ static void tell_limit(u64 best_milli)
 		    "copy_mc_careful reaches %lu.%02lu bytes a tick at 4 KiB hot",
 		    (unsigned long)width, (unsigned long)(limit / 100), (unsigned long)(limit % 100),
 		    (unsigned long)(got / 100), (unsigned long)(got % 100));
-	event_finding("copy_limit", text, true, (s64)(got * 10000 / limit), 4, evidence);
+	bench_finding("copy_limit", text, (s64)(got * 10000 / limit), 4, evidence);
 }
 
 BENCH(copy_offsets,
@@ -320,11 +320,10 @@ static void tell_ratio(const char *where, struct ratio r)
 
 	mc_snprintf(text, sizeof(text),
 		    "%s: the regressed copy_mc_to_user takes %s times as long as the fixed one (%s to "
-		    "%s)%s",
+		    "%s)",
 		    where, ratio_text(mid, r.mid, 50), ratio_text(low, r.low, 50),
-		    ratio_text(high, r.high, 50),
-		    boot_cpu_data.emulated ? "; emulation, no measure of speed" : "");
-	event_finding("dispatcher_time_ratio", text, true, r.mid, 4, evidence);
+		    ratio_text(high, r.high, 50));
+	bench_finding("dispatcher_time_ratio", text, r.mid, 4, evidence);
 }
 
 static bool key_on(const struct bench *b)

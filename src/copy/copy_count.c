@@ -96,7 +96,7 @@ static void tell_copies(const char *name, u32 copies)
 					       "this exhibit turned the fragile key on for itself", NULL};
 	char text[160];
 
-	mc_snprintf(text, sizeof(text), "%s copies each byte %u.00 times per call", name, copies);
+	mc_snprintf(text, sizeof(text), "%s copies each byte %u.00 times a call", name, copies);
 	event_finding("copies_per_call", text, true, (s64)copies * 100, 2, evidence);
 }
 

@@ -293,6 +293,7 @@ static void locking(struct page *p)
 		  "<p>Without a hypervisor <code>vcpu_is_preempted()</code> is patched to a constant, "
 		  "yet its argument, a number on another processor's cache line, may still be "
 		  "loaded on every spin. The cures stand side by side.</p>");
+	html_finding_bars(p, "spin_instructions", "Instructions of one spin");
 	html_bars(p, "spin", "One spin");
 	html_listings(p);
 	html_bars(p, "lock_pair", "Lock and unlock, nobody else there");

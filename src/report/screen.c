@@ -5,6 +5,8 @@
 
 #define TOKENS	  400
 #define BAR_WIDTH 60
+#define FINDING_BAR  11
+#define FINDING_TEXT 60 /* what is left of a row */
 #define TESTS_SHARE 400 /* of 1000: checking; the rest is measuring */
 
 static jsmntok_t tokens[TOKENS];
@@ -99,19 +101,26 @@ static void feed_skipped(struct screen *s, const struct json *j)
 	s->benches_done++;
 }
 
+/* Only what has a number is drawn. */
 static void feed_finding(struct screen *s, const struct json *j)
 {
-	struct screen_finding *f = &s->findings[s->found++ % ARRAY_SIZE(s->findings)];
+	struct screen_finding *f = &s->findings[s->found];
+	s64 ratio;
 
+	if (s->found == ARRAY_SIZE(s->findings) ||
+	    !json_fixed(j, json_get(j, 0, "ratio"), 4, &ratio) || ratio <= 0)
+		return;
+	f->ratio = ratio;
 	take(j, "name", f->name, sizeof(f->name));
 	take(j, "text", f->text, sizeof(f->text));
-	if (!json_fixed(j, json_get(j, 0, "ratio"), 4, &f->ratio))
-		f->ratio = 0;
+	s->found++;
 }
 
 static void feed_warn(struct screen *s, const struct json *j)
 {
 	take(j, "text", s->warning, sizeof(s->warning));
+	if (!memcmp(s->warning, "no volume", 9))
+		s->no_volume = true;
 }
 
 static void feed_compare(struct screen *s, const struct json *j)
@@ -224,36 +233,70 @@ static void draw_progress(struct screen *s, u32 elapsed_s)
 		     elapsed_s, left);
 }
 
-static const struct screen_finding *finding(const struct screen *s, u32 i)
-{
-	u32 kept = min_of(s->found, (u32)ARRAY_SIZE(s->findings));
+/* What changed since the baseline, then the two exhibits, then the rest as there is room. */
+static const struct {
+	const char *title;
+	const char *names[2]; /* how a finding's name begins */
+} parts[] = {
+	{"Against the baseline", {"regression", "improvement"}},
+	{"The copy that ran twice", {"copies_per_call", "dispatcher_time_ratio"}},
+	{"The argument that nobody needed", {"spin_instructions", "spin_argument"}},
+	{"Measured as well", {"", ""}},
+};
 
-	return &s->findings[(s->found - kept + i) % ARRAY_SIZE(s->findings)];
+static bool begins(const char *text, const char *with)
+{
+	while (*with && *text == *with)
+		text++, with++;
+	return !*with;
 }
 
-/* The two exhibits as bars: what was counted or timed against the greatest of its name. */
-static void draw_findings(const struct screen *s)
+static unsigned part_of(const struct screen_finding *f)
 {
-	u32 kept = min_of(s->found, (u32)ARRAY_SIZE(s->findings));
+	unsigned i = 0;
 
-	for (u32 i = 0; i < kept; i++) {
-		const struct screen_finding *f = finding(s, i);
-		s64 most = f->ratio;
-		char text[21];
+	while (!begins(f->name, parts[i].names[0]) && !begins(f->name, parts[i].names[1]))
+		i++;
+	return i;
+}
 
-		for (u32 k = 0; k < kept; k++) {
-			const struct screen_finding *other = finding(s, k);
+/* The text ends at a word. */
+static void draw_finding(const struct screen_finding *f, s64 most)
+{
+	char text[sizeof(f->text)], picture[FINDING_BAR + 1];
+	unsigned len = mc_snprintf(text, sizeof(text), "%s", f->text);
 
-			if (!memcmp(other->name, f->name, sizeof(f->name)))
-				most = max_of(most, other->ratio);
+	if (len > FINDING_TEXT) {
+		for (len = FINDING_TEXT - 2; len && text[len] != ' ';)
+			len--;
+		mc_snprintf(text + len, 3, "..");
+	}
+	bar(picture, f->ratio, most, FINDING_BAR, '=', ' ');
+	line(" %3lld.%02lld %s %s", (long long)((f->ratio + 50) / 10000),
+	     (long long)((f->ratio + 50) / 100 % 100), picture, text);
+}
+
+/* Bars: what was counted or timed against the greatest of its name. */
+static void draw_findings(const struct screen *s, const char (*end)[SCREEN_COLUMNS + 1])
+{
+	for (unsigned p = 0; p < ARRAY_SIZE(parts); p++) {
+		bool titled = false;
+
+		for (u32 i = 0; i < s->found && row + !titled < end; i++) {
+			const struct screen_finding *f = &s->findings[i];
+			s64 most = f->ratio;
+
+			if (part_of(f) != p)
+				continue;
+			if (!titled)
+				line(" %s", parts[p].title);
+			titled = true;
+			for (u32 k = 0; k < s->found; k++) {
+				if (!memcmp(s->findings[k].name, f->name, sizeof(f->name)))
+					most = max_of(most, s->findings[k].ratio);
+			}
+			draw_finding(f, most);
 		}
-		if (f->ratio <= 0) {
-			line(" %29s%.50s", "", f->text);
-			continue;
-		}
-		bar(text, f->ratio, most, 20, '=', ' ');
-		line(" %4lld.%02lld %s %.50s", (long long)((f->ratio + 50) / 10000),
-		     (long long)((f->ratio + 50) / 100 % 100), text, f->text);
 	}
 }
 
@@ -268,7 +311,10 @@ static void draw_verdict(const struct screen *s)
 		    : s->result[0] == 'p' ? "PASS"
 		    : s->result[0] == 'f' ? "FAIL"
 					     : "ERROR");
-	line(" reports: \\mcspin\\%s\\report.html, results.json, junit.xml, mcspin.log", s->id);
+	if (s->no_volume)
+		line(" reports: on the serial line only, no volume could be written");
+	else
+		line(" reports: \\mcspin\\%s\\report.html (results.json, junit.xml, log)", s->id);
 }
 
 void screen_draw(struct screen *s, u32 elapsed_s, char rows[SCREEN_ROWS][SCREEN_COLUMNS + 1])
@@ -291,5 +337,5 @@ void screen_draw(struct screen *s, u32 elapsed_s, char rows[SCREEN_ROWS][SCREEN_
 	line("%s%s", *s->warning ? " ! " : "", s->warning);
 	line("%s%s", *s->verdict ? " compared: " : "", s->verdict);
 	row++;
-	draw_findings(s);
+	draw_findings(s, rows + SCREEN_ROWS);
 }

@@ -15,7 +15,7 @@
 
 struct screen_finding {
 	char name[40], text[200];
-	s64 ratio; /* in 1/10000; 0: none */
+	s64 ratio; /* in 1/10000 */
 };
 
 struct screen {
@@ -23,12 +23,12 @@ struct screen {
 	char result[8]; /* "" while the run goes on */
 	char warning[100];
 	u32 cpus, budget_s;
-	bool emulated, crashed;
+	bool emulated, crashed, no_volume;
 	u32 tests, benches; /* planned; 0: not known */
 	u32 tests_done, benches_done;
 	u32 pass, fail, skip, error;
-	struct screen_finding findings[10];
-	u32 found; /* how many there were; the last ones are kept */
+	struct screen_finding findings[24];
+	u32 found;
 	u32 drawn_permille; /* progress never walks back */
 };
 

@@ -397,8 +397,51 @@ static void screen_follows(void **state)
 	assert_int_equal(before, 100);
 	assert_true(shown(rows, " PASS"));
 	assert_true(shown(rows, "1 passed, 0 failed, 1 skipped"));
-	assert_true(shown(rows, "2.00 ===================="));
+	assert_true(shown(rows, "2.00 ==========="));
 	assert_true(shown(rows, "20261201-000000\\report.html"));
+}
+
+/* However much is found, the exhibits stay and each text ends at a word. */
+static void screen_keeps_the_exhibits(void **state)
+{
+	char rows[SCREEN_ROWS][SCREEN_COLUMNS + 1], event[300];
+	struct screen s;
+
+	(void)state;
+	screen_init(&s);
+	for (unsigned i = 0; i < 30; i++) {
+		snprintf(event, sizeof(event),
+			 "# mcspin {\"event\": \"finding\", \"name\": \"%s\", \"text\": \"finding %u of a "
+			 "sentence with so many words that no row of a screen holds all\", \"ratio\": %s}\n",
+			 i == 20 ? "spin_argument" : i == 21 ? "regression" : "other", i,
+			 i % 7 == 3 ? "null" : "1.5");
+		screen_feed(&s, event, strlen(event));
+	}
+	screen_draw(&s, 1, rows);
+	rows_are_whole(rows);
+	assert_true(shown(rows, "finding 20"));
+	assert_true(shown(rows, "finding 21"));
+	assert_true(shown(rows, " Against the baseline "));
+	assert_true(shown(rows, " The argument that nobody needed "));
+	assert_false(shown(rows, "The copy that ran twice"));
+	assert_true(shown(rows, "1.50 =========== finding 0 "));
+	assert_false(shown(rows, "finding 3 "));
+	assert_true(shown(rows, "with so many words that no row of.."));
+}
+
+static void screen_tells_where_reports_are(void **state)
+{
+	static const char none[] = "# mcspin {\"event\": \"warn\", \"text\": \"no volume to write\"}\n";
+	char rows[SCREEN_ROWS][SCREEN_COLUMNS + 1];
+	struct screen s;
+
+	(void)state;
+	screen_init(&s);
+	screen_feed(&s, none, strlen(none));
+	screen_feed(&s, last, strlen(last));
+	screen_draw(&s, 1, rows);
+	assert_true(shown(rows, "serial line only"));
+	assert_false(shown(rows, "report.html"));
 }
 
 int main(void)
@@ -418,6 +461,8 @@ int main(void)
 		cmocka_unit_test(emulation_is_said_on_top),
 		cmocka_unit_test(damaged_logs),
 		cmocka_unit_test(screen_follows),
+		cmocka_unit_test(screen_keeps_the_exhibits),
+		cmocka_unit_test(screen_tells_where_reports_are),
 	};
 
 	host_quiet = true;

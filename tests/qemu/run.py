@@ -11,7 +11,8 @@ import rig
 MARK = {"pass": "ok  ", "skip": "skip", "fail": "FAIL", "error": "ERR "}
 
 # The two regressions that mcspin was born from, shown once more at the end.
-EXHIBITS = ("copies_per_call", "dispatcher_time_ratio", "spin_argument")
+EXHIBITS = ("copies_per_call", "dispatcher_time_ratio", "spin_instructions",
+            "spin_argument")
 
 
 class View:

@@ -7,11 +7,9 @@
 import json
 import shutil
 import socket
-import struct
 import sys
 import tempfile
 import time
-import zlib
 from pathlib import Path
 
 import rig
@@ -36,41 +34,23 @@ def qmp(path, *commands):
         return answers[1:]
 
 
-def png(ppm):
-    """A binary PPM, as QEMU dumps it, to PNG."""
-    magic, size, depth, pixels = ppm.split(b"\n", 3)
-    assert magic == b"P6" and depth == b"255"
-    width, height = map(int, size.split())
-    rows = b"".join(b"\0" + pixels[y * width * 3:(y + 1) * width * 3] for y in range(height))
-
-    def chunk(kind, data):
-        return (struct.pack(">I", len(data)) + kind + data +
-                struct.pack(">I", zlib.crc32(kind + data)))
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows, 9)) +
-            chunk(b"IEND", b""))
-
-
 def screenshot(out, options="", **more):
     """Boot, wait for the last word, take the screen while the verdict stays on it."""
     folder = Path(tempfile.mkdtemp(prefix="mcspin-"))
-    shot = folder / "screen.ppm"
 
     def watch(line, event):
         if not event or event["event"] != "done":
             return None
         time.sleep(2)  # the verdict is drawn after the last event
-        qmp(folder / "qmp", {"execute": "screendump", "arguments": {"filename": str(shot)}})
+        qmp(folder / "qmp", {"execute": "screendump",
+                             "arguments": {"filename": str(Path(out).absolute()), "format": "png"}})
         return rig.STOP
 
     monitor = ("-qmp", f"unix:{folder / 'qmp'},server=on,wait=off")
     disk = folder / "disk.img"
     rig.make_disk(disk, f"exit=off hold=600 {options}")
     try:
-        run = rig.boot(folder, disk=disk, watch=watch, extra=monitor, **more)
-        if shot.exists():
-            Path(out).write_bytes(png(shot.read_bytes()))
-        return run
+        return rig.boot(folder, disk=disk, watch=watch, extra=monitor, **more)
     finally:
         shutil.rmtree(folder)
 

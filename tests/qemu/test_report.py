@@ -14,6 +14,7 @@ from html.parser import HTMLParser
 import pytest
 
 import rig
+import screenshot
 
 DATA = rig.ROOT / "tests/data"
 FORMS = ("results.json", "junit.xml", "report.html")
@@ -58,6 +59,15 @@ def test_emulation_is_said_first(emulated):
     for form in FORMS:
         assert "emulation" in emulated.file(form).read_text()[:400].lower(), form
     assert any("under emulation" in e["text"] for e in emulated.of("warn"))
+
+
+def test_emulated_time_gives_no_ratio(emulated):
+    timed = [e for e in emulated.of("finding") if any("bench:" in x for x in e["evidence"])]
+    assert timed
+    for e in timed:
+        assert e["ratio"] is None and e["text"].startswith("emulation"), e
+    assert {e["ratio"] for e in emulated.of("finding") if e["name"] == "spin_instructions"} == {
+        16, 15, 10}
 
 
 def test_results_follow_the_schema(emulated):
@@ -220,6 +230,14 @@ def test_screenshot(native, look):
     chromium(native / "report.html", f"--screenshot={picture}", f"--window-size={size}",
              f"--blink-settings=preferredColorScheme={scheme}")
     assert picture.stat().st_size > 60000
+
+
+def test_screen_picture():
+    """The screen itself, for human eyes as well. A console that stays black makes a tiny file."""
+    picture = rig.BUILD / "test/screen.png"
+    run = screenshot.screenshot(picture, "quick=1", timeout=200)
+    assert run.result == "pass", run.tail()
+    assert picture.read_bytes()[:4] == b"\x89PNG" and picture.stat().st_size > 8000
 
 
 # ------------------------------------------------------------------ comparison
