@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
 ALT, INSN = "src/alt/alternative.c", "src/alt/insn.c"
 POKE, JUMP, CPU = "src/alt/text-patching.c", "src/alt/jump_label.c", "src/cpu/features.c"
+STATS, COMPARE, SCREEN = "src/bench/stats.c", "src/report/compare.c", "src/report/screen.c"
 
 # name, source, what stands there, what the mutant says, the unit that must fail
 MUTANTS = [
@@ -72,6 +73,35 @@ MUTANTS = [
      "test_features"),
     ("maximum_ignored", CPU, "out->eax >= leaf && ", "", "test_features"),
     ("thaw", CPU, "if (m->frozen)\n", "if (0)\n", "test_features"),
+    ("median_is_next", STATS, "s->p50 = stats_percentile(sorted, s->samples, 500);",
+     "s->p50 = stats_percentile(sorted, s->samples, 520);", "test_stats"),
+    ("disturbed_counts", STATS, "\t\tif (s->mark[i])\n\t\t\ts->disturbed++;",
+     "\t\tif (0)\n\t\t\ts->disturbed++;", "test_stats"),
+    ("neighbour_always_forgiven", STATS, "s->shared = stats_unmarked(s) < least;",
+     "s->shared = least > 0;", "test_stats"),
+    ("neighbour_forgives_all", STATS, "s->mark[i] &= (u8)~STATS_MARK_NEIGHBOUR;",
+     "s->mark[i] = 0;", "test_stats"),
+    ("drift_is_no_noise", STATS, "return max_of(interval, apart(first, second));",
+     "return first ? interval : second;", "test_stats"),
+    ("sort_leaves_the_last", STATS, "for (unsigned end = count; end-- > 1;) {",
+     "for (unsigned end = count; end-- > 2;) {", "test_stats"),
+    ("noise_is_no_excuse", COMPARE, "else if (within(r->change, r->noise))", "else if (0)",
+     "test_compare"),
+    ("threshold_ignored", COMPARE, "else if (within(r->change, (s64)options.threshold * 100))",
+     "else if (0)", "test_compare"),
+    ("control_never_moves", COMPARE, "return control && magnitude", "return 0 && magnitude",
+     "test_compare"),
+    ("copied_table_believed", COMPARE, "return timed >= 4;", "return timed > 400;",
+     "test_compare"),
+    ("emulated_time_judged", COMPARE, "if (timed && (emulated(&old) || emulated(&new)))",
+     "if (timed && emulated(&old) && emulated(&new))", "test_compare"),
+    ("shared_core_judged", COMPARE, "if (timed && (r->old->shared || r->new->shared))",
+     "if (timed && r->old->shared)", "test_compare"),
+    ("worse_is_better", COMPARE, "(r->change > 0) == more_is_better", "(r->change < 0) == more_is_better",
+     "test_compare"),
+    ("exhibits_lose_their_place", SCREEN, "if (part_of(f) != p)", "if (p && part_of(f) != p)",
+     "test_report"),
+    ("text_cut_in_a_word", SCREEN, "len && text[len] != ' ';)", "len && 0;)", "test_report"),
 ]
 
 

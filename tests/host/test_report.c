@@ -426,7 +426,7 @@ static void screen_keeps_the_exhibits(void **state)
 	assert_false(shown(rows, "The copy that ran twice"));
 	assert_true(shown(rows, "1.50 =========== finding 0 "));
 	assert_false(shown(rows, "finding 3 "));
-	assert_true(shown(rows, "with so many words that no row of.."));
+	assert_true(shown(rows, "finding 0 of a sentence with so many words that no row of.."));
 }
 
 static void screen_tells_where_reports_are(void **state)
