@@ -90,7 +90,8 @@ static void legend(void)
 
 static void list_tests(unsigned suite, bool chosen)
 {
-	for (const struct test *const *p = __start_mcspin_tests; p < __stop_mcspin_tests; p++) {
+	/* From the end, as they run. */
+	for (const struct test *const *p = __stop_mcspin_tests; p-- > __start_mcspin_tests;) {
 		const struct test *t = *p;
 
 		if (t->suite != suite || !glob_list_match(options.test, t->name))
