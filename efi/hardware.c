@@ -342,23 +342,7 @@ unsigned platform_ref_timers(struct ref_timer *timers, unsigned max)
 
 /* -------------------------------------------------------------------- names and the clock */
 
-static char firmware_text[80], product_text[80], clock_text[32];
-
-const char *platform_firmware(void)
-{
-	const CHAR16 *vendor = fw_st->FirmwareVendor;
-	size_t n = 0;
-
-	if (*firmware_text)
-		return firmware_text;
-	while (vendor && vendor[n] && n < 48) {
-		firmware_text[n] = vendor[n] < 0x7f ? (char)vendor[n] : '?';
-		n++;
-	}
-	mc_snprintf(firmware_text + n, sizeof(firmware_text) - n, " %u.%u",
-		    fw_st->FirmwareRevision >> 16, fw_st->FirmwareRevision & 0xffff);
-	return firmware_text;
-}
+static char firmware_text[120], product_text[80], clock_text[32];
 
 /* The n-th string behind an SMBIOS structure. */
 static void smbios_string(const u8 *structure, u8 n, char *out, size_t len)
@@ -374,28 +358,44 @@ static void smbios_string(const u8 *structure, u8 n, char *out, size_t len)
 		mc_snprintf(out, len, "%s", s);
 }
 
-static void product_from(const u8 *table, u32 bytes)
+/* Two strings of a structure, one behind the other. */
+static void smbios_two(const u8 *s, u8 first, u8 second, const char *before, char *out, size_t len)
+{
+	char a[40] = "", b[36] = "";
+
+	smbios_string(s, first, a, sizeof(a));
+	smbios_string(s, second, b, sizeof(b));
+	if (*a || *b)
+		mc_snprintf(out, len, "%s%s%s%s", before, a, *a && *b ? " " : "", b);
+}
+
+/*
+ * SMBIOS 3.6, 7.1 and 7.2. The revision in the system table is often that of the code base and stays
+ * through updates; what a vendor counts up is the BIOS version and its date.
+ */
+static void read_smbios(const u8 *table, u32 bytes)
 {
 	const u8 *end = table + bytes;
-	char maker[40] = "", name[36] = "";
+	size_t n = 0;
 
-	while (table + 4 < end && table[1] >= 4) {
+	while (firmware_text[n])
+		n++;
+	while (table + 4 < end && table[1] >= 4 && table[0] != 127 /* the end */) {
 		const u8 *next = table + table[1];
 
-		if (table[0] == 1 && table[1] > 6) {
-			smbios_string(table, table[4], maker, sizeof(maker));
-			smbios_string(table, table[5], name, sizeof(name));
-			mc_snprintf(product_text, sizeof(product_text), "%s%s%s", maker,
-				    *maker && *name ? " " : "", name);
-			return;
-		}
+		if (table[0] == 0 && table[1] > 8)
+			smbios_two(table, table[5], table[8], ", ", firmware_text + n,
+				   sizeof(firmware_text) - n);
+		if (table[0] == 1 && table[1] > 6)
+			smbios_two(table, table[4], table[5], "", product_text,
+				   sizeof(product_text));
 		while (next + 1 < end && (next[0] || next[1]))
 			next++;
 		table = next + 2;
 	}
 }
 
-const char *platform_product(void)
+static void find_smbios(void)
 {
 	static const EFI_GUID smbios3 = {
 		0xf2fd1544, 0x9794, 0x4a2c, {0x99, 0x2e, 0xe5, 0xbb, 0xcf, 0x20, 0xe3, 0x94}};
@@ -404,8 +404,6 @@ const char *platform_product(void)
 	u64 at = 0;
 	u32 bytes = 0;
 
-	if (*product_text)
-		return product_text;
 	if (entry && !memcmp(entry, "_SM3_", 5)) {
 		memcpy(&bytes, entry + 12, 4);
 		memcpy(&at, entry + 16, 8);
@@ -419,7 +417,29 @@ const char *platform_product(void)
 		at = at32;
 	}
 	if (at)
-		product_from((const u8 *)at, bytes);
+		read_smbios((const u8 *)at, bytes);
+}
+
+const char *platform_firmware(void)
+{
+	const CHAR16 *vendor = fw_st->FirmwareVendor;
+	size_t n = 0;
+
+	if (*firmware_text)
+		return firmware_text;
+	while (vendor && vendor[n] && n < 48) {
+		firmware_text[n] = vendor[n] < 0x7f ? (char)vendor[n] : '?';
+		n++;
+	}
+	mc_snprintf(firmware_text + n, sizeof(firmware_text) - n, " %u.%u",
+		    fw_st->FirmwareRevision >> 16, fw_st->FirmwareRevision & 0xffff);
+	find_smbios();
+	return firmware_text;
+}
+
+const char *platform_product(void)
+{
+	platform_firmware();
 	return product_text;
 }
 

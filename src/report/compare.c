@@ -41,7 +41,7 @@ static struct side old, new;
 static struct row *rows;
 static unsigned row_count;
 static const struct row *control;
-static char why[400];
+static char why[640];
 
 /* -------------------------------------------------------------------- reading */
 
@@ -157,7 +157,9 @@ static bool read_old(void)
 	}
 	len = platform_file_read(path, old.buf, old.cap);
 	if (len < 0)
-		mc_snprintf(why, sizeof(why), "baseline %s cannot be read (error %d)", path, (int)-len);
+		mc_snprintf(why, sizeof(why), "baseline %s cannot be read (%s, error %d)", path,
+			    len == -ENOENT ? "there is none of that name" : "the volume says no",
+			    (int)-len);
 	else if (len > (s64)old.cap)
 		mc_snprintf(why, sizeof(why), "baseline %s is too large to be one", path);
 	else if (!json_parse_alloc(&old.doc, old.buf, len))
@@ -225,7 +227,7 @@ static bool say_differences(char *buf, size_t len)
 	for (size_t i = 0; i < ARRAY_SIZE(facts) && at < len; i++) {
 		int a = path_of(&old.doc, "machine", facts[i]);
 		int b = path_of(&new.doc, "machine", facts[i]);
-		char was[60], is[60];
+		char was[120], is[120];
 
 		if (equal(a, b))
 			continue;
@@ -558,7 +560,7 @@ static void judge_all(const char *instead)
 
 static void other_machine(const char *id)
 {
-	char differs[260];
+	char differs[480];
 	bool wanted = *options.compare;
 
 	if (!say_differences(differs, sizeof(differs)))
@@ -617,6 +619,7 @@ static void compare(void)
 
 	if (!read_old() || !read_new()) {
 		tell("unreadable", why);
+		run_worsen(RESULT_ERROR, "no comparison: %s", why);
 		return;
 	}
 	json_text(&old.doc, path_of(&old.doc, "run", "id"), id, sizeof(id));

@@ -384,6 +384,8 @@ static void bad_baselines(void **state)
 		{"{\"schema\": \"mcspin-results-1\", \"run\": 7, \"machine\": [], \"benches\": {\"a\": 1}}",
 		 "another machine"},
 	};
+	const struct json *warned;
+	char text[200];
 
 	(void)state;
 	begin();
@@ -395,7 +397,11 @@ static void bad_baselines(void **state)
 	}
 	unlink(path);
 	compare(&after, "");
-	verdict_says("unreadable", "cannot be read");
+	verdict_says("unreadable", "there is none of that name");
+	/* Asked for and not made: that run is no pass, and says why. */
+	warned = stream_load(&s, stream_last(&s, "warn"));
+	json_text(warned, json_get(warned, 0, "text"), text, sizeof(text));
+	assert_ptr_equal(strstr(text, "no comparison: baseline"), text);
 	end();
 }
 
