@@ -529,7 +529,8 @@ static void tell_site(const struct alt_plan *p, u8 *text_start, bool written)
 	event_hex64("address", (u64)p->addr);
 	event_hex64("offset", (u64)(p->addr - text_start));
 	event_str("choice", choice);
-	event_fmt("because", "%s%s", written || p->chosen < 0 ? "" : "not written: ", p->because);
+	event_fmt("because", "%s%s", written || p->chosen < 0 ? "" : "not written: ",
+		  *p->because ? p->because : "unconditional");
 	event_hex("before", p->before, p->len);
 	event_hex("after", now, p->len);
 	event_bool("refused", p->refused);

@@ -49,6 +49,9 @@ void html_caption(struct page *p, const char *title)
 		 title, p->id, p->fingerprint, p->emulated ? ", times are emulation" : "");
 }
 
+/* The test's own sites have hundreds, nearly all of them filler; results.json has them whole. */
+#define BYTES_SHOWN 24
+
 void html_bytes(struct page *p, const struct json *j, int at)
 {
 	size_t len;
@@ -57,6 +60,10 @@ void html_bytes(struct page *p, const struct json *j, int at)
 	for (size_t i = 0; i + 1 < len; i += 2) {
 		if (i)
 			sink_text(p->out, " ");
+		if (i == 2 * BYTES_SHOWN && len > 2 * BYTES_SHOWN + 16) {
+			sink_fmt(p->out, "\xe2\x80\xa6 %u in all", (unsigned)(len / 2));
+			return;
+		}
 		sink_markup_text(p->out, text + i, 2);
 	}
 }
@@ -108,12 +115,13 @@ static void verdict(struct page *p)
 	html_value(p, j, json_get(j, 0, "brand"));
 	sink_text(p->out, ", processors: ");
 	html_value(p, j, json_get(j, 0, "cpus"));
-	sink_fmt(p->out, ". Tests passed: %u, failed: %u, skipped: %u, broken: %u", t->pass, t->fail,
+	sink_fmt(p->out, ". %u tests passed, %u failed, %u skipped, %u broke", t->pass, t->fail,
 		 t->skip, t->error);
 	j = stream_load(p->s, stream_last(p->s, "done"));
 	if (json_get(j, 0, "seconds") != JSON_NONE) {
-		sink_text(p->out, ". Seconds: ");
+		sink_text(p->out, ", in ");
 		html_value(p, j, json_get(j, 0, "seconds"));
+		sink_text(p->out, " s");
 	}
 	sink_text(p->out, ".</p></div>");
 	if (p->emulated)
@@ -257,7 +265,7 @@ static void event_line(struct page *p, const char *kind, const char *title)
 			continue;
 		sink_text(p->out, n++ ? ", " : "");
 		sink_markup(p->out, j, k);
-		sink_text(p->out, " ");
+		sink_text(p->out, ": ");
 		html_value(p, j, k + 1);
 	}
 	sink_text(p->out, "</p>");
@@ -276,7 +284,7 @@ static void copying(struct page *p)
 	html_finding_bars(p, "copies_per_call", "How often one call copies each byte");
 	html_bars(p, "dispatcher_time", "Time of one call");
 	event_line(p, "fragile_key", "The fragile key as this platform would have it");
-	html_sites(p, "Proof in the text", proof);
+	html_sites(p, "Proof in the text", proof, false);
 	sink_text(p->out, "<h3>Speed over length</h3><div class=two>");
 	html_lines(p, "copy_hot", "length", "bytes_per_tick", NULL, "Bytes per tick, in the caches");
 	html_lines(p, "copy_cold", "length", "bytes_per_tick", NULL, "Bytes per tick, caches flushed");
@@ -303,7 +311,7 @@ static void locking(struct page *p)
 	sink_text(p->out, "</div>");
 	html_bars(p, "contest", "Contests");
 	event_line(p, "vcpu_is_preempted", "What answers here");
-	html_sites(p, "Proof in the text", proof);
+	html_sites(p, "Proof in the text", proof, false);
 	sink_text(p->out, "</section>");
 }
 
@@ -357,8 +365,10 @@ static void body(struct page *p)
 	html_comparison(p);
 	sink_text(p->out, "<section id=sites><h2>Sites</h2><p>Every place in the text that start-up may "
 			  "rewrite, as it was and as it was read back from memory.</p>");
-	html_sites(p, "All sites", NULL);
-	sink_text(p->out, "</section>");
+	html_sites(p, "What was decided", NULL, false);
+	sink_text(p->out, "<details><summary>Each of them, by address</summary>");
+	html_sites(p, "All sites", NULL, true);
+	sink_text(p->out, "</details></section>");
 	html_tests(p);
 	html_benches(p);
 	html_warnings(p);

@@ -42,7 +42,7 @@ void html_bar(struct page *p, s64 value, s64 low, s64 high, s64 limit, s64 most)
 u32 log2_milli(u64 x);
 
 /* html_tables.c */
-void html_sites(struct page *p, const char *title, const char *const *names);
+void html_sites(struct page *p, const char *title, const char *const *names, bool each);
 void html_listings(struct page *p);
 void html_tests(struct page *p);
 void html_benches(struct page *p);

@@ -21,10 +21,10 @@ static bool same_text(const struct json *j, int a, int b)
 
 /* -------------------------------------------------------------------- sites */
 
-/* Sites of one name that came out alike are one row in a proof: what was decided is the point. */
+/* Sites of one name that came out alike are one row: what was decided is the point. */
 struct seen {
 	u32 hash[64];
-	unsigned count;
+	unsigned times[64], count;
 };
 
 static u32 hash_of(const struct json *j)
@@ -42,17 +42,21 @@ static u32 hash_of(const struct json *j)
 	return hash;
 }
 
-static bool seen_before(struct seen *seen, const struct json *j)
+/* How often the like of it was seen, this time included. */
+static unsigned *times_seen(struct seen *seen, const struct json *j)
 {
 	u32 hash = hash_of(j);
+	unsigned i = 0;
 
-	for (unsigned i = 0; i < seen->count; i++) {
-		if (seen->hash[i] == hash)
-			return true;
-	}
-	if (seen->count < ARRAY_SIZE(seen->hash))
+	while (i < seen->count && seen->hash[i] != hash)
+		i++;
+	if (i == ARRAY_SIZE(seen->hash))
+		i--;
+	if (i == seen->count) {
 		seen->hash[seen->count++] = hash;
-	return false;
+		seen->times[i] = 0;
+	}
+	return &seen->times[i];
 }
 
 static bool wanted(const struct json *j, const char *const *names)
@@ -66,14 +70,17 @@ static bool wanted(const struct json *j, const char *const *names)
 	return false;
 }
 
-static void site_row(struct page *p, const struct json *j, bool whole)
+/* `times` like it in one row, or with its address. */
+static void site_row(struct page *p, const struct json *j, unsigned times)
 {
 	int before = json_get(j, 0, "before"), after = json_get(j, 0, "after");
 
 	sink_text(p->out, same_text(j, before, after) ? "<tr>" : "<tr class=changed>");
 	cell(p, "site", j, "name", "");
-	if (whole)
-		cell(p, "address", j, "address", " class=mono");
+	if (times)
+		sink_fmt(p->out, "<td class=n data-l=places>%u</td>", times);
+	else
+		cell(p, "address", j, "address", " class=\"mono whole\"");
 	cell(p, "choice", j, "choice", "");
 	cell(p, "because", j, "because", "");
 	sink_text(p->out, "<td class=mono data-l=before>");
@@ -83,22 +90,28 @@ static void site_row(struct page *p, const struct json *j, bool whole)
 	sink_text(p->out, "</td></tr>\n");
 }
 
-/* All sites, or those of `names` with their repetitions left out. */
-void html_sites(struct page *p, const char *title, const char *const *names)
+/* All sites, or those of `names`: like ones in one row, or `each` with its address. */
+void html_sites(struct page *p, const char *title, const char *const *names, bool each)
 {
 	static struct seen seen;
 	const struct json *j;
 	unsigned at = 0;
 
 	seen.count = 0;
+	while ((j = stream_each(p->s, "site", &at)))
+		++*times_seen(&seen, j);
 	sink_text(p->out, "<table class=cards>");
 	html_caption(p, title);
 	sink_fmt(p->out, "<thead><tr><th>Site</th>%s<th>Choice</th><th>Because</th><th>Before</th>"
 			 "<th>After</th></tr></thead><tbody>\n",
-		 names ? "" : "<th>Address</th>");
-	while ((j = stream_each(p->s, "site", &at))) {
-		if (!names || (wanted(j, names) && !seen_before(&seen, j)))
-			site_row(p, j, !names);
+		 each ? "<th>Address</th>" : "<th class=n>Places</th>");
+	for (at = 0; (j = stream_each(p->s, "site", &at));) {
+		unsigned *times = times_seen(&seen, j);
+
+		if ((names && !wanted(j, names)) || (!each && !*times))
+			continue;
+		site_row(p, j, each ? 0 : *times);
+		*times = 0; /* the like of it has its row */
 	}
 	sink_text(p->out, "</tbody></table>");
 }
@@ -162,7 +175,7 @@ static void test_row(struct page *p, const struct json *j)
 	const char *class = result_class(j);
 	int reason = json_get(j, 0, "reason");
 
-	sink_fmt(p->out, "<tr class=%s><td class=word>%s</td><td class=mono>", class, class);
+	sink_fmt(p->out, "<tr class=%s><td class=word>%s</td><td class=\"mono whole\">", class, class);
 	sink_markup(p->out, j, json_get(j, 0, "suite"));
 	sink_text(p->out, ".");
 	sink_markup(p->out, j, json_get(j, 0, "name"));

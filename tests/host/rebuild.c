@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * rebuild LOG [FOLDER]: every form of a report again, from a captured stream alone (a serial log will
- * do): results.json, junit.xml and report.html into FOLDER, or, without one, the table for a terminal
- * on the standard output. The same code as in the image, so the files are the same to the byte.
+ * do): results.json, junit.xml and report.html into FOLDER, which is made, or, without one, the table
+ * for a terminal on the standard output. The same code as in the image, so the files are the same to the byte.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +54,10 @@ static int make_form(const char *path, int (*view)(const char *, size_t, struct 
 		fprintf(stderr, "rebuild: the log holds no run of mcspin\n");
 	else if (sink.overflow)
 		fprintf(stderr, "rebuild: %s could not be written\n", path ? path : "the output");
+	else if (path)
+		puts(path);
+	if (err && path)
+		unlink(path);
 	return err || sink.overflow;
 }
 
@@ -82,6 +87,10 @@ int main(int argc, char **argv)
 	}
 	if (argc == 2)
 		return make_form(NULL, view_table, log, len);
+	if (mkdir(argv[2], 0777) && errno != EEXIST) {
+		perror(argv[2]);
+		return 2;
+	}
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]) && !failed; i++) {
 		snprintf(path, sizeof(path), "%s/%s", argv[2], forms[i].name);
 		failed = make_form(path, forms[i].view, log, len);
