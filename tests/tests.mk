@@ -93,6 +93,11 @@ screenshot: $(BUILD)/mcspin.img | $(BUILD)/.need-qemu
 soak: $(BUILD)/mcspin.img | $(BUILD)/.need-qemu $(BUILD)/.need-pytest
 	@BUILD=$(BUILD) SOAK=1 $(PYTHON) -m pytest -p no:cacheprovider -v --tb=short tests/qemu/soak.py
 
+#help make spread            the hot benches five times natively: which medians lie apart, and how far
+.PHONY: spread
+spread: $(BUILD)/host/mcspin-host
+	@rm -rf $(BUILD)/spread && $(PYTHON) tests/spread.py $< $(BUILD)/spread 5 $(OPTIONS)
+
 #help make bench             the core natively on this machine; build/bench/results.json
 bench: $(BUILD)/host/mcspin-host $(BUILD)/host/rebuild
 	@rm -rf $(BUILD)/bench && mkdir -p $(BUILD)/bench

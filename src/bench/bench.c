@@ -19,7 +19,7 @@
 #define CALLS	      8 /* of n and of 2n operations make one sample: how a loop falls into step with
 			 * the pipeline is drawn anew at each entry, and is worth a cycle */
 #define ICOUNT_N      4
-#define FULL_WIDTH_N  100 /* 6400 additions, a microsecond or less */
+#define FULL_WIDTH_N  100 /* 6400 instructions, about a microsecond */
 
 const char *bench_unit(void)
 {
@@ -61,17 +61,18 @@ static bool bare_metal(void)
 }
 
 /*
- * Independent additions, as many in a cycle as the core can. A guest or a process cannot see who
- * runs on the other thread of its core, but a neighbour there takes its share of these. On bare
- * metal the other threads are parked and APERF tells about the clock.
+ * Independent additions, loads and stores, as many in a cycle as the core can. A guest or a process
+ * cannot see who runs on the other thread of its core, but a neighbour there takes its share of
+ * these. On bare metal the other threads are parked and APERF tells about the clock.
  */
 static void full_width(void *ctx, unsigned n)
 {
-	u64 a = 0, b = 0, c = 0, d = 0;
+	u64 a = 0, b = 0, c, from = 0, to;
 
 	while (n--)
-		__asm__ volatile(".rept 16\n\tinc %0\n\tinc %1\n\tinc %2\n\tinc %3\n\t.endr"
-				 : "+r"(a), "+r"(b), "+r"(c), "+r"(d));
+		__asm__ volatile(".rept 16\n\tinc %0\n\tinc %1\n\tmov %4, %2\n\tmov %1, %3\n\t.endr"
+				 : "+r"(a), "+r"(b), "=&r"(c), "=m"(to)
+				 : "m"(from));
 }
 
 static u64 best_width = ~0ull; /* of this run */
