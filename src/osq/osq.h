@@ -48,6 +48,7 @@ struct osq_clh_node {
 } __aligned(CACHE_LINE);
 struct osq_clh_mine {
 	s32 node, pred; /* indices of the node we own, and of the one that becomes ours */
+	s32 waited;	/* for the lock that we hold */
 } __aligned(CACHE_LINE);
 #define OSQ_CLH_SEEN (-0x7fffffff - 1)
 

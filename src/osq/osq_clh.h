@@ -17,11 +17,17 @@
  *	S32_MIN	  the successor has said so: the leaver may take its node away
  *
  * As in every CLH queue a node is taken over by the successor: whoever got the lock keeps the
- * predecessor's node for its next turn. The queue is never empty; the node at its tail is
- * released when the lock is free.
+ * predecessor's node for its next turn. The queue is never empty.
+ *
+ * A plain CLH lock that is free costs its next owner two lines, the tail and the released node. So
+ * an owner that did not have to wait, and behind whom nobody waits, says in the tail itself that the
+ * lock is free: ~index of the node that it found there, and it keeps its own, whose line it has. One
+ * that waited expects another behind it, and does not go back to the tail, whose line the other has
+ * by now: then there would be two lines in the hand-off instead of one.
  */
 
-static struct optimistic_spin_queue OSQ_NAME(queue) __aligned(CACHE_LINE); /* index of a node */
+/* Index of a node; ~index of one that nobody uses: the lock is free. */
+static struct optimistic_spin_queue OSQ_NAME(queue) __aligned(CACHE_LINE);
 
 /*
  * Leave. With nobody behind us the tail goes back to our predecessor. Otherwise the successor must
@@ -81,6 +87,12 @@ static bool OSQ_NAME(osq_lock)(void)
 	osq_plain(OSQ_NODES[mine].word, encode_cpu(smp_processor_id()));
 	/* Full barrier: who finds our node must not find it released, as it was left. */
 	pred = atomic_xchg(&OSQ_NAME(queue).tail, mine);
+	own->waited = false;
+	if (pred < 0) {
+		own->pred = ~pred;
+		return true;
+	}
+	own->waited = osq_read(OSQ_NODES[pred].word) != OSQ_UNLOCKED_VAL;
 	if (!OSQ_NAME(spin_on_owner)(&pred))
 		return OSQ_NAME(leave)(mine, pred);
 	own->pred = pred;
@@ -89,27 +101,36 @@ static bool OSQ_NAME(osq_lock)(void)
 
 static void OSQ_NAME(osq_unlock)(void)
 {
+	struct optimistic_spin_queue *lock = &OSQ_NAME(queue);
 	struct osq_clh_mine *own = &OSQ_MINE[smp_processor_id()];
 	s32 mine = own->node;
 
+	if (!own->waited && osq_read(lock->tail) == mine &&
+	    cmpxchg32(&lock->tail, mine, ~own->pred) == mine)
+		return;
 	own->node = own->pred;
 	OSQ_HAND_OFF_RELEASE(OSQ_NODES[mine].word, OSQ_UNLOCKED_VAL);
 }
 
 static bool __unused OSQ_NAME(idle)(void)
 {
-	return osq_read(OSQ_NODES[osq_read(OSQ_NAME(queue).tail)].word) == OSQ_UNLOCKED_VAL;
+	s32 tail = osq_read(OSQ_NAME(queue).tail);
+
+	return tail < 0 || osq_read(OSQ_NODES[tail].word) == OSQ_UNLOCKED_VAL;
 }
 
 /* Every node belongs to one processor, or is the tail. */
 static bool __unused OSQ_NAME(node_idle)(u32 cpu)
 {
-	return OSQ_MINE[cpu].node != osq_read(OSQ_NAME(queue).tail);
+	s32 tail = osq_read(OSQ_NAME(queue).tail);
+
+	return OSQ_MINE[cpu].node != (tail < 0 ? ~tail : tail);
 }
 
 static u32 __unused OSQ_NAME(tail)(void)
 {
-	s32 word = osq_read(OSQ_NODES[osq_read(OSQ_NAME(queue).tail)].word);
+	s32 tail = osq_read(OSQ_NAME(queue).tail);
+	s32 word = tail < 0 ? 0 : osq_read(OSQ_NODES[tail].word);
 
 	return word > 0 ? (u32)word : 0;
 }
@@ -143,6 +164,7 @@ static void OSQ_NAME(play_holding)(void)
 
 	OSQ_NODES[own->node].word = encode_cpu(smp_processor_id());
 	own->pred = own->node;
+	own->waited = true;
 }
 
 static noinline bool OSQ_NAME(hand_off)(void)

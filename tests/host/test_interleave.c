@@ -199,6 +199,18 @@ static void the_key_may_be_on(void **state)
 	key_on = false;
 }
 
+/* Its nodes wander, so that one comes back to the tail only after several turns of three. */
+static void nodes_wander(void **state)
+{
+	const char *wrong;
+
+	(void)state;
+	weak_mode = false;
+	wrong = explore(variant_named("clh"), 3, 2, 1, 1);
+	all_states += seen_count;
+	assert_null(wrong);
+}
+
 /* -------------------------------------------------------------------- broken on purpose */
 
 /* Found by others before it knows its predecessor: in the source's order, and in the compiler's. */
@@ -254,6 +266,8 @@ static const struct model_mutant mutants[] = {
 	{"clh", "spin_on_owner", "ctrl", MUT_SKIP, true},
 	{"clh", "osq_unlock", "handoff OSQ_NODES[mine].word", MUT_SKIP, false},
 	{"clh", "osq_unlock", "handoff OSQ_NODES[mine].word", MUT_WEAK, true},
+	{"clh", "osq_unlock", "cmpxchg &lock->tail", MUT_LIE, false},
+	{"clh", "osq_unlock", "cmpxchg &lock->tail", MUT_WEAK, false},
 	{"clh", "leave", "cmpxchg &lock->tail", MUT_LIE, false},
 	{"clh", "leave", "release &OSQ_NODES[mine].word", MUT_SKIP, false},
 	{"clh", "spin_on_owner", "write OSQ_NODES[*pred].word", MUT_SKIP, false},
@@ -307,6 +321,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_variant_holds),
 		cmocka_unit_test(the_key_may_be_on),
+		cmocka_unit_test(nodes_wander),
 		cmocka_unit_test(each_mutant_dies),
 	};
 	double start = seconds();
