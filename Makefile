@@ -15,6 +15,12 @@ CPU	?= Cascadelake-Server
 SMP	?= 2
 OPTIONS	?=
 
+# One short line for each command; V=1 shows the commands, -s nothing.
+ifndef V
+.SILENT:
+endif
+SAY	= @$(if $(findstring s,$(firstword -$(MAKEFLAGS))),:,echo) >&2
+
 VERSION	:= $(shell git describe --always --dirty --tags 2>/dev/null || echo unknown)
 
 include linker/core.mk

@@ -28,15 +28,19 @@ CLANG_O	:= $(CORE_C:%.c=$(BUILD)/clang/%.o) $(CORE_S:%.S=$(BUILD)/clang/%.o)
 
 $(BUILD)/core/%.o: %.c | $(BUILD)/.need-core
 	@mkdir -p $(@D)
+	$(SAY) "  CC      $@"
 	$(CC) $(CORE_CFLAGS) -MMD -MP -c $< -o $@
 $(BUILD)/core/%.o: %.S | $(BUILD)/.need-core
 	@mkdir -p $(@D)
+	$(SAY) "  AS      $@"
 	$(CC) $(CORE_SFLAGS) -MMD -MP -c $< -o $@
 $(BUILD)/clang/%.o: %.c | $(BUILD)/.need-clang
 	@mkdir -p $(@D)
+	$(SAY) "  CLANG   $@"
 	$(CLANG) $(CORE_CFLAGS) -MMD -MP -c $< -o $@
 $(BUILD)/clang/%.o: %.S | $(BUILD)/.need-clang
 	@mkdir -p $(@D)
+	$(SAY) "  AS      $@"
 	$(CLANG) $(CORE_SFLAGS) -MMD -MP -c $< -o $@
 
 # Stamps, so that an installed machine is asked once for each build folder.

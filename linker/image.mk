@@ -14,9 +14,11 @@ IMAGE_LDFLAGS := -nostdlib -shared -Bsymbolic -znocombreloc -z noexecstack -z ma
 
 $(BUILD)/efi/%.o: %.c | $(BUILD)/.need-core
 	@mkdir -p $(@D)
+	$(SAY) "  CC      $@"
 	$(CC) $(EFI_CFLAGS) -MMD -MP -c $< -o $@
 $(BUILD)/efi/%.o: %.S | $(BUILD)/.need-core
 	@mkdir -p $(@D)
+	$(SAY) "  AS      $@"
 	$(CC) $(CORE_SFLAGS) -MMD -MP -c $< -o $@
 
 # Shim reads this generation table; its format is fixed by shim's SBAT.md. Compared are names and
@@ -36,6 +38,7 @@ $(BUILD)/efi/sbat.o: $(BUILD)/sbat.csv
 		--rename-section .data=.sbat,contents,alloc,load,readonly,data sbat.csv efi/sbat.o
 
 $(BUILD)/mcspin.so: $(EFI_O) $(CORE_O) linker/mcspin.lds linker/tables.lds
+	$(SAY) "  LD      $@"
 	ld $(IMAGE_LDFLAGS) $(CRT0) $(filter %.o,$^) /usr/lib/libgnuefi.a -o $@
 $(BUILD)/mcspin.debug: $(BUILD)/mcspin.so
 	cp $< $@
@@ -52,6 +55,7 @@ $(BUILD)/mcspin.efi: $(BUILD)/mcspin.so $(BUILD)/mcspin.debug linker/check_image
 # The stick: a GPT disk with an EFI system partition, made without root. The very file QEMU boots.
 IMAGE_MIB := 64
 $(BUILD)/mcspin.img: $(BUILD)/mcspin.efi linker/mcspin.cfg | $(BUILD)/.need-image
+	$(SAY) "  IMAGE   $@"
 	rm -f $@
 	truncate -s $(IMAGE_MIB)M $@
 	sgdisk -n 1:2048:0 -t 1:ef00 -c 1:MCSPIN $@ >/dev/null
@@ -69,6 +73,7 @@ image: $(BUILD)/mcspin.img
 
 # Read-only, for a BMC's virtual CD drive or a burned disc; also boots from a stick.
 $(BUILD)/mcspin.iso: $(BUILD)/mcspin.efi linker/mcspin.cfg linker/iso.sh | $(BUILD)/.need-iso
+	$(SAY) "  ISO     $@"
 	linker/iso.sh $(BUILD)/mcspin.efi linker/mcspin.cfg $@
 $(BUILD)/.need-iso: tests/need linker/image.mk
 	@mkdir -p $(@D)
@@ -78,14 +83,16 @@ $(BUILD)/.need-iso: tests/need linker/image.mk
 #help make iso               build/mcspin.iso, hybrid: boots from a CD and from a stick
 iso: $(BUILD)/mcspin.iso
 
-#help make sign KEY= CERT=   build/mcspin.signed.efi and build/mcspin.signed.img, for Secure Boot;
+#help make sign KEY= CERT=   build/mcspin.signed.efi, .img and .iso, for Secure Boot;
 #help                          SBAT_VENDOR= SBAT_URL= say whom to ask, in the section that shim reads
-sign: $(BUILD)/mcspin.img | $(BUILD)/.need-sign
+sign: $(BUILD)/mcspin.img linker/iso.sh | $(BUILD)/.need-sign $(BUILD)/.need-iso
 	@test -n "$(KEY)" -a -n "$(CERT)" || { echo "make sign KEY=file.key CERT=file.pem"; exit 1; }
 	sbsign --key '$(KEY)' --cert '$(CERT)' --output $(BUILD)/mcspin.signed.efi $(BUILD)/mcspin.efi
 	sbverify --cert '$(CERT)' $(BUILD)/mcspin.signed.efi
 	cp --sparse=always $(BUILD)/mcspin.img $(BUILD)/mcspin.signed.img
 	mcopy -o -i $(BUILD)/mcspin.signed.img@@1M $(BUILD)/mcspin.signed.efi ::/EFI/BOOT/BOOTX64.EFI
+	linker/iso.sh $(BUILD)/mcspin.signed.efi linker/mcspin.cfg $(BUILD)/mcspin.signed.iso
+	@echo $(BUILD)/mcspin.signed.efi $(BUILD)/mcspin.signed.img $(BUILD)/mcspin.signed.iso
 $(BUILD)/.need-sign: tests/need linker/image.mk
 	@mkdir -p $(@D)
 	@tests/need sbsigntool mtools openssl && touch $@

@@ -22,8 +22,10 @@ LDLIBS_test_fragile := -Wl,--wrap=platform_pci_read32
 
 $(BUILD)/host/%.o: %.c | $(BUILD)/.need-host
 	@mkdir -p $(@D)
+	$(SAY) "  CC      $@"
 	$(CC) $(HOST_CFLAGS) -MMD -MP -c $< -o $@
 $(BUILD)/host/test_%: $(BUILD)/host/tests/host/test_%.o $(HOST_O) $(CORE_O) linker/host.lds linker/tables.lds
+	$(SAY) "  LD      $@"
 	$(CC) $(HOST_LDFLAGS) $(filter %.o,$^) -lcmocka $(LDLIBS_test_$*) -o $@
 # The core as a program: the same suites and benches natively.
 # Others' locks run in its contests; only there, so that nothing else needs ck. Tests for a process only
@@ -33,12 +35,15 @@ $(BUILD)/.need-ck: tests/need
 	@mkdir -p $(@D)
 	@tests/need libck-dev && touch $@
 $(BUILD)/host/mcspin-host: $(BUILD)/host/tests/host/main.o $(BUILD)/host/tests/host/peer_locks.o $(BUILD)/host/tests/host/copy_exhaustive.o $(HOST_O) $(CORE_O) linker/host.lds linker/tables.lds
+	$(SAY) "  LD      $@"
 	$(CC) $(HOST_LDFLAGS) $(filter %.o,$^) -o $@
 # Every form of a report again from a captured stream: build/host/rebuild LOG [FOLDER].
 $(BUILD)/host/rebuild: $(BUILD)/host/tests/host/rebuild.o $(HOST_O) $(CORE_O) linker/host.lds linker/tables.lds
+	$(SAY) "  LD      $@"
 	$(CC) $(HOST_LDFLAGS) $(filter %.o,$^) -o $@
 # What mcspin would decide on the machine of a dump.
 $(BUILD)/host/plan: $(BUILD)/host/tests/host/plan.o $(BUILD)/host/tests/host/dump.o $(HOST_O) $(CORE_O) linker/host.lds linker/tables.lds
+	$(SAY) "  LD      $@"
 	$(CC) $(HOST_LDFLAGS) $(filter %.o,$^) -o $@
 #help make plan DUMP=file    what mcspin would decide on the machine of a `cpuid -r` dump; MSRS="0x1a0=0x0 …"
 $(BUILD)/.need-cpuid: tests/need tests/tests.mk

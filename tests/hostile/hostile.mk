@@ -7,8 +7,10 @@ HOSTILE_CFLAGS := -std=gnu11 -O1 -Wall -ffreestanding -fPIC -fshort-wchar -mno-r
 
 $(BUILD)/tests/hostile/%.o: tests/hostile/%.c $(wildcard tests/hostile/*.h) | $(BUILD)/.need-core
 	@mkdir -p $(@D)
+	$(SAY) "  CC      $@"
 	$(CC) $(HOSTILE_CFLAGS) -c $< -o $@
 $(BUILD)/hostile.efi: $(HOSTILE_O)
+	$(SAY) "  LD      $@"
 	ld -nostdlib -shared -Bsymbolic -znocombreloc -T /usr/lib/elf_x86_64_efi.lds \
 		/usr/lib/crt0-efi-x86_64.o $(HOSTILE_O) -L/usr/lib -lefi -lgnuefi -o $(BUILD)/hostile.so
 	objcopy -j .text -j .reloc -j .data -j .dynamic -j .rela -j .dynsym -O efi-app-x86_64 \
