@@ -75,13 +75,17 @@ units: $(UNITS)
 $(BUILD)/.need-qemu: tests/need tests/tests.mk
 	@mkdir -p $(@D)
 	@tests/need qemu-system-x86 ovmf mtools python3 && touch $@
+# Reads the load that a machine check is raised at.
+$(BUILD)/.need-capstone: tests/need tests/tests.mk
+	@mkdir -p $(@D)
+	@tests/need python3-capstone && touch $@
 $(BUILD)/.need-pytest: tests/need tests/tests.mk
 	@mkdir -p $(@D)
 	@tests/need python3 python3-pytest python3-capstone perl libxml2-utils chromium sbsigntool openssl ipxe-qemu xorriso gdisk dosfstools git && touch $@
 
 .PHONY: run test bench plan
 #help make run               boot in QEMU and show the run; CPU= SMP= OPTIONS="key=value …"
-run: $(BUILD)/mcspin.img | $(BUILD)/.need-qemu
+run: $(BUILD)/mcspin.img | $(BUILD)/.need-qemu $(BUILD)/.need-capstone
 	@$(PYTHON) tests/qemu/run.py --cpu '$(CPU)' --smp '$(SMP)' --options '$(OPTIONS)' $(BUILD)/run
 
 #help make test              everything, in at most 20 minutes on two cores
