@@ -115,7 +115,7 @@ static void spin_finding(const struct bench_case *with, const struct bench_case 
 	char text[240];
 
 	mc_snprintf(text, sizeof(text),
-		    "the argument of vcpu_is_preempted() costs %u instructions and %s%lld.%03lld "
+		    "vcpu_is_preempted() and its argument cost %u instructions and %s%lld.%03lld "
 		    "%s in each spin (linux against static_key; ratio %lld.%04lld, 5th to 95th "
 		    "percentile %lld.%04lld to %lld.%04lld)",
 		    more, ticks < 0 ? "-" : "", (long long)(ticks < 0 ? -ticks : ticks) / 1000,

@@ -55,7 +55,7 @@ static const struct option table[] = {
 	 "who answers vcpu_is_preempted()"},
 	{"mutant", KIND_WORD, AT(mutant), 0, 0, 0, NULL, "break one thing on purpose; a test must fail"},
 	{"console", KIND_CONSOLE, AT(console), 0, 0, 0, "auto,none,screen,com1,com2,com3,com4",
-	 "or a port: 0x3f8"},
+	 "where the stream goes; or 0x3f8"},
 	{"exit", KIND_CHOICE, AT(exit), 0, 0, EXIT_SHELL, "shell,reset,off,qemu",
 	 "what to do at the end"},
 	{"hold", KIND_NUMBER, AT(hold), 0, 86400, 60, NULL,
