@@ -361,8 +361,9 @@ void bench_free(struct bench_case *cases, unsigned count)
 	}
 }
 
-void bench_emit(const struct bench *b, const char *variant, const struct bench_param *params,
-		const char *unit, const u64 *samples, const u8 *disturbed, unsigned count)
+static void emit_samples(const struct bench *b, const char *variant,
+			 const struct bench_param *params, const char *unit, const u64 *samples,
+			 const u8 *disturbed, unsigned count, u64 milli)
 {
 	struct stats *s = platform_alloc(sizeof(*s));
 
@@ -371,10 +372,22 @@ void bench_emit(const struct bench *b, const char *variant, const struct bench_p
 		return;
 	}
 	for (unsigned i = 0; i < count; i++)
-		stats_add(s, samples[i] * 1000, disturbed ? disturbed[i] : 0);
+		stats_add(s, samples[i] * milli, disturbed ? disturbed[i] : 0);
 	stats_finish(s);
 	emit(b, variant, params, unit, s);
 	platform_free(s, sizeof(*s));
+}
+
+void bench_emit(const struct bench *b, const char *variant, const struct bench_param *params,
+		const char *unit, const u64 *samples, const u8 *disturbed, unsigned count)
+{
+	emit_samples(b, variant, params, unit, samples, disturbed, count, 1000);
+}
+
+void bench_emit_milli(const struct bench *b, const char *variant, const struct bench_param *params,
+		      const char *unit, const u64 *samples, const u8 *disturbed, unsigned count)
+{
+	emit_samples(b, variant, params, unit, samples, disturbed, count, 1);
 }
 
 struct ratio bench_ratio(const struct bench_case *a, const struct bench_case *b)

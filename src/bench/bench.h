@@ -46,6 +46,9 @@ void bench_free(struct bench_case *cases, unsigned count);
 /* Emit values that a contest or another own loop has measured: `samples` in `unit`. */
 void bench_emit(const struct bench *b, const char *variant, const struct bench_param *params,
 		const char *unit, const u64 *samples, const u8 *disturbed, unsigned count);
+/* The same for samples in 1/1000 of the unit. */
+void bench_emit_milli(const struct bench *b, const char *variant, const struct bench_param *params,
+		      const char *unit, const u64 *samples, const u8 *disturbed, unsigned count);
 
 /* a / b of two medians with its spread, in 1/10000: the middle and the bounds of the ratio of the
  * interleaved pairs (5th to 95th percentile). */
