@@ -33,7 +33,7 @@ def native():
     folder = rig.BUILD / "test/report-native"
     folder.mkdir(parents=True, exist_ok=True)
     done = subprocess.run([rig.BUILD / "host/mcspin-host", "suite=selftest,alternatives", "time=12",
-                           "bench=control,copy_hot,dispatcher_time", f"out={folder}"],
+                           "bench=control,copy_hot,dispatcher_time,contest", f"out={folder}"],
                           capture_output=True, timeout=120)
     assert done.returncode == 0, done.stdout[-2000:]
     return folder
