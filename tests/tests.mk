@@ -34,7 +34,7 @@ $(BUILD)/host/tests/host/peer_locks.o: | $(BUILD)/.need-ck
 $(BUILD)/.need-ck: tests/need
 	@mkdir -p $(@D)
 	@tests/need libck-dev && touch $@
-$(BUILD)/host/mcspin-host: $(BUILD)/host/tests/host/main.o $(BUILD)/host/tests/host/peer_locks.o $(BUILD)/host/tests/host/copy_exhaustive.o $(HOST_O) $(CORE_O) linker/host.lds linker/tables.lds
+$(BUILD)/host/mcspin-host: $(BUILD)/host/tests/host/main.o $(BUILD)/host/tests/host/peer_locks.o $(BUILD)/host/tests/host/copy_native.o $(HOST_O) $(CORE_O) linker/host.lds linker/tables.lds
 	$(SAY) "  LD      $@"
 	$(CC) $(HOST_LDFLAGS) $(filter %.o,$^) -o $@
 # Every form of a report again from a captured stream: build/host/rebuild LOG [FOLDER].

@@ -23,6 +23,7 @@ struct percpu {
 	u32 fixup_vector;
 	u64 old_cr4, old_xcr0; /* before platform_vector_begin(); XCR0 is never 0 */
 	u32 in_mce; /* a machine check is being handled */
+	u64 banks_seen; /* one bit for each bank that held something at the last look */
 	u32 need_resched; /* what TIF_NEED_RESCHED is to Linux: leave the queue. Set by tests */
 	/* Temporary takers of exceptions on this processor (trap.h). */
 	bool (*hooks[32])(struct pt_regs *regs, u64 addr);

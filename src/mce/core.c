@@ -2,6 +2,7 @@
 /* The handler and the watch over the banks. */
 #include "mce.h"
 #include "../cpu/percpu.h"
+#include "../cpu/smp.h"
 #include "../platform.h"
 #include "../report/event.h"
 #include "../run/run.h"
@@ -202,14 +203,14 @@ static unsigned bank_count(void)
 	return min_of(MCG_BANKCNT(rd(MSR_IA32_MCG_CAP)), (unsigned)MAX_BANKS);
 }
 
-static void tell_bank(const struct mce *m, const char *when)
+static void tell_bank(const struct mce *m, u32 cpu, const char *when)
 {
 	char text[200];
 
 	mce_describe(m, boot_cpu_data.vendor, text, sizeof(text));
 	event_begin("mce");
 	event_str("when", when);
-	event_u64("cpu", smp_processor_id());
+	event_u64("cpu", cpu);
 	event_u64("bank", m->bank);
 	event_hex64("status", m->status);
 	event_str("text", text);
@@ -224,8 +225,57 @@ void mce_snapshot(void)
 		read_bank(&mce_msr_live, &m, b);
 		known_status[b] = m.status;
 		if (m.status & MCI_STATUS_VAL)
-			tell_bank(&m, "before the run");
+			tell_bank(&m, smp_processor_id(), "before the run");
 	}
+}
+
+/* Banks belong to a core: what others found since the last look. The first to find something new
+ * writes it down. */
+static struct {
+	u32 found, cpu;
+	struct mce first;
+} elsewhere;
+
+static void look_here(void *arg)
+{
+	u64 seen = 0, before = this_cpu()->banks_seen;
+
+	if (smp_processor_id() == platform_control_cpu())
+		return; /* it knows each bank's contents */
+	for (unsigned b = 0; b < bank_count(); b++) {
+		struct mce m = {0};
+
+		read_bank(&mce_msr_live, &m, b);
+		if (!(m.status & MCI_STATUS_VAL))
+			continue;
+		seen |= 1ull << b;
+		if (before & (1ull << b) || __atomic_fetch_add(&elsewhere.found, 1, __ATOMIC_RELAXED))
+			continue;
+		elsewhere.cpu = smp_processor_id();
+		elsewhere.first = m;
+	}
+	this_cpu()->banks_seen = seen;
+}
+
+unsigned mce_look_elsewhere(struct mce *first)
+{
+	elsewhere.found = 0;
+	if (bank_count())
+		on_each_cpu(look_here, NULL, 2000);
+	*first = elsewhere.first;
+	return elsewhere.found;
+}
+
+void mce_check_elsewhere(struct test_run *t)
+{
+	struct mce m;
+
+	if (!mce_look_elsewhere(&m))
+		return;
+	tell_bank(&m, elsewhere.cpu, t ? run_doing() : "before the run");
+	if (t)
+		check(t, !(m.status & MCI_STATUS_UC), "an uncorrected error appeared in bank %u of "
+		      "processor %u", m.bank, elsewhere.cpu);
 }
 
 void mce_check_banks(struct test_run *t)
@@ -239,7 +289,7 @@ void mce_check_banks(struct test_run *t)
 		known_status[b] = m.status;
 		if (!(m.status & MCI_STATUS_VAL))
 			continue;
-		tell_bank(&m, run_doing());
+		tell_bank(&m, smp_processor_id(), run_doing());
 		check(t, !(m.status & MCI_STATUS_UC), "an uncorrected error appeared in bank %u", b);
 	}
 }

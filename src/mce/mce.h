@@ -100,6 +100,10 @@ void mce_snapshot(void);
 /* Look for bank contents that no test announced, on the calling processor; each is an event, an
  * uncorrected one fails the test. */
 void mce_check_banks(struct test_run *t);
+/* The same on all others at once; of several the first is told. NULL: before the run, nothing fails. */
+void mce_check_elsewhere(struct test_run *t);
+/* Banks elsewhere that hold something since the last look, and the first of them. */
+unsigned mce_look_elsewhere(struct mce *first);
 
 /* The rep-movs erratum of Skylake-X and its kin: on or off (default on, as in Linux). */
 extern bool mce_repmov_quirk;

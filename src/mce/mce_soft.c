@@ -193,6 +193,44 @@ TEST(mce, soft_ap, "the same on another processor", NEED_RING0 | NEED_MCE | NEED
 	check(t, !on_cpu(another_cpu(), soft_here, t, 5000), "the processor did not answer");
 }
 
+static const char *planted;
+
+static void plant(void *arg)
+{
+	planted = open_banks();
+	if (planted)
+		return;
+	platform_wrmsr(MSR_IA32_MCx_STATUS(BANK), SOUND | 0x9);
+	close_banks();
+}
+
+static void clear_here(void *arg)
+{
+	sweep_banks();
+}
+
+TEST(mce, watch_ap, "what another processor's banks hold is seen once, and again when it is new",
+     NEED_RING0 | NEED_MCE | NEED_2_CPUS)
+{
+	unsigned cpu = another_cpu();
+	struct mce m = {0};
+
+	if (!check(t, !on_cpu(cpu, plant, NULL, 5000), "the processor did not answer"))
+		return;
+	if (planted) {
+		check_skip(t, "%s", planted);
+		return;
+	}
+	for (unsigned round = 0; round < 2; round++) {
+		check(t, mce_look_elsewhere(&m) == 1 && m.bank == BANK, "a corrected error was not seen");
+		check(t, !mce_look_elsewhere(&m), "it was seen twice");
+		on_cpu(cpu, clear_here, NULL, 5000);
+		check(t, !mce_look_elsewhere(&m), "an empty bank was seen");
+		if (!round)
+			on_cpu(cpu, plant, NULL, 5000);
+	}
+}
+
 /* The erratum's exact signature: fast strings go off, nothing is fixed up, and the copy whose guard
  * line was to blame is whole. */
 static void run_quirk(struct test_run *t, u64 misc_enable)

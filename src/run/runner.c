@@ -153,7 +153,7 @@ const char *needs_missing(u32 needs)
 	if ((needs & NEED_RING0) && !platform_ring0())
 		return "needs the bare machine; this is a host process";
 	if ((needs & NEED_HOST) && platform_ring0())
-		return "exhaustive form, for a host process only";
+		return "for a host process only";
 	if ((needs & NEED_LONG) && options.quick)
 		return "left out by quick=1";
 	if ((needs & NEED_ARENA) && !platform_arena())
@@ -221,6 +221,7 @@ static void run_body(struct test_run *t)
 {
 	t->test->fn(t);
 	mce_check_banks(t);
+	mce_check_elsewhere(t);
 }
 
 static enum result run_one(const struct test *test, unsigned number)

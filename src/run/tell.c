@@ -164,6 +164,7 @@ void run_started(unsigned cpus)
 {
 	osq_pv_register();
 	tsc_measure_skew();
+	mce_check_elsewhere(NULL);
 	tell_machine(cpus);
 }
 

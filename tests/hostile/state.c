@@ -99,6 +99,43 @@ static VOID EFIAPI look_here(VOID *unused)
 		look(&states[round][number]);
 }
 
+/* -------------------------------------------------------------------- what it takes */
+
+static EFI_ALLOCATE_PAGES real_allocate;
+static EFI_FREE_PAGES real_free;
+static UINT64 taken, most;
+
+/* Memory holds what somebody left there. */
+static EFI_STATUS EFIAPI allocate(EFI_ALLOCATE_TYPE type, EFI_MEMORY_TYPE kind, UINTN n,
+				  EFI_PHYSICAL_ADDRESS *at)
+{
+	EFI_STATUS status = real_allocate(type, kind, n, at);
+
+	if (status != EFI_SUCCESS || kind != EfiLoaderData)
+		return status;
+	SetMem((void *)*at, n << 12, 0xa5);
+	taken += n;
+	most = taken > most ? taken : most;
+	return status;
+}
+
+static EFI_STATUS EFIAPI give(EFI_PHYSICAL_ADDRESS at, UINTN n)
+{
+	EFI_STATUS status = real_free(at, n);
+
+	if (status == EFI_SUCCESS && n <= taken)
+		taken -= n;
+	return status;
+}
+
+static void watch_pages(void)
+{
+	real_allocate = BS->AllocatePages;
+	real_free = BS->FreePages;
+	BS->AllocatePages = allocate;
+	BS->FreePages = give;
+}
+
 /* Boot services' data come and go with every call; an application's own kind does not. */
 static UINT64 loader_data(void)
 {
@@ -131,6 +168,8 @@ void state_look(void)
 	hpet[round] = *(volatile UINT32 *)(HPET_BASE + 0x10) & 1;
 	__asm__ volatile("inb $0x61, %0" : "=a"(v));
 	port61[round] = v & 3;
+	if (!round)
+		watch_pages();
 	round = 1;
 }
 
@@ -171,5 +210,6 @@ void state_compare(void)
 	if (pages[1] > pages[0] + SPARE || pages[1] < pages[0])
 		bad += differ("loader pages", 0, pages[0], pages[1]);
 	if (!bad)
-		say("all given back on %d processors, %ld pages stay", seen, pages[1] - pages[0]);
+		say("all given back on %d processors, %ld pages stay of %ld", seen, pages[1] - pages[0],
+		    most);
 }

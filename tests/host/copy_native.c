@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The oracle of the core's own tests, exhaustively: natively a fault costs two or three microseconds,
- * so millions of cases fit into seconds; the image does without. Every case is distinct by construction: a tuple (copy, key, length,
- * source, destination, kind and place of the fault) that no other loop visits.
+ * What only a process can test; the image does without. The oracle of the core's own tests,
+ * exhaustively: natively a fault costs two or three microseconds, so millions of cases fit into
+ * seconds. Every case is distinct by construction: a tuple (copy, key, length, source, destination,
+ * kind and place of the fault) that no other loop visits. And that no load crosses a cache line.
  */
 #include "../../src/copy/copy_cases.h"
 #include "../../src/bench/tsc.h"
 #include "../../src/platform.h"
 #include "../../src/report/event.h"
 #include "../../src/run/run.h"
+#include "../../src/trap/ptrace.h"
+#include "../../src/trap/trap.h"
 
 #define MAX_LEN	  200 /* page-edge faults at every offset up to here */
 #define EVERY_LEN 512
@@ -142,4 +145,80 @@ TEST(copy_mc, exhaustive, "millions of distinct cases, each exactly as the oracl
 	check(t, y.cases >= 5000000, "only %llu cases", (unsigned long long)y.cases);
 	check_note(t, "%llu distinct cases, %llu wrong", (unsigned long long)y.cases,
 		   (unsigned long long)y.wrong);
+}
+
+/* -------------------------------------------------------------------- no load crosses a line */
+
+/*
+ * EFLAGS.AC in ring 3 makes every access that is not aligned to its own size fault (the vector
+ * loads check by themselves). With source and destination alike in a line every store is aligned as
+ * well, so a copy that comes through has made aligned accesses only, and an aligned access of at
+ * most 64 bytes crosses no line. Which addresses are loaded does not depend on the destination.
+ */
+static unsigned long copy_with_ac(copy_fn fn, void *dst, const void *src, unsigned len)
+{
+	unsigned long left;
+
+	__asm__ volatile("pushfq\n\torq %0, (%%rsp)\n\tpopfq" ::"i"(X86_EFLAGS_AC) : "memory", "cc");
+	left = fn(dst, src, len);
+	__asm__ volatile("pushfq\n\tandq %0, (%%rsp)\n\tpopfq" ::"i"(~(u64)X86_EFLAGS_AC)
+			 : "memory", "cc");
+	return left;
+}
+
+static u64 misaligned;
+
+static bool count_misaligned(struct pt_regs *regs, u64 addr)
+{
+	misaligned++;
+	regs->flags &= ~(u64)X86_EFLAGS_AC;
+	return true;
+}
+
+static void aligned_only(struct test_run *t, const struct copy_variant *v)
+{
+	u8 *src = platform_arena() + PAGE_SIZE, *dst = platform_arena() + 8 * PAGE_SIZE;
+
+	if (!v->careful)
+		return;
+	for (unsigned len = 0; len < 600; len++) {
+		for (unsigned at = 0; at < 64; at++) {
+			unsigned long left = copy_with_ac(v->fn, dst + at, src + at, len);
+
+			if (misaligned || left)
+				check(t, false, "%s: length %u at offset %u made a misaligned access",
+				      v->name, len, at);
+		}
+	}
+}
+
+TEST(copy_mc, no_line_crossed, "no load of a careful copy crosses a cache line",
+     NEED_HOST | NEED_ARENA)
+{
+	volatile u32 words[2] = {0};
+	u32 value;
+
+	/* First that the trap works at all: a misaligned word must be caught. */
+	misaligned = 0;
+	trap_set_hook(X86_TRAP_AC, count_misaligned);
+	__asm__ volatile("pushfq\n\torq %2, (%%rsp)\n\tpopfq\n\tmovl 1(%1), %0\n\t"
+			 "pushfq\n\tandq %3, (%%rsp)\n\tpopfq"
+			 : "=&r"(value)
+			 : "r"(words), "i"(X86_EFLAGS_AC), "i"(~(u64)X86_EFLAGS_AC)
+			 : "memory", "cc");
+	if (!misaligned) {
+		trap_set_hook(X86_TRAP_AC, NULL);
+		check_skip(t, "this host does not trap misaligned accesses");
+		return;
+	}
+	misaligned = 0;
+	if (check(t, !copy_cases_begin(), "the arena could not be laid out")) {
+		for (unsigned i = 0; i < copy_variant_count; i++) {
+			if (copy_variant_usable(&copy_variants[i]))
+				aligned_only(t, &copy_variants[i]);
+		}
+		copy_cases_end();
+	}
+	trap_set_hook(X86_TRAP_AC, NULL);
+	check(t, !misaligned, "%llu misaligned accesses", (unsigned long long)misaligned);
 }
