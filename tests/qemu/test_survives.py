@@ -33,7 +33,8 @@ def test_plug_pulled_after_each_suite(folder):
         if not run.stopped:
             break
         results = run.results()
-        assert {t["suite"] for t in results["tests"]} == set(watch.seen[:-1])
+        # More may have ended before the plug was out.
+        assert {t["suite"] for t in results["tests"]} >= set(watch.seen[:-1])
         assert results["run"]["result"] == "error", "an unfinished run is an error"
         assert run.file("report.html").exists() and run.file("junit.xml").exists()
         dead = run.one("run")["id"]
