@@ -46,6 +46,22 @@ static void later_wins(void **state)
 	assert_int_equal(o.cpus, 2);
 }
 
+/* The report keeps the words, and says so where there were more than it has room for. */
+static void words_for_the_report(void **state)
+{
+	static char text[1024];
+	struct options o;
+
+	(void)state;
+	assert_int_equal(parse(&o, "cpus=4  quick=1"), 0);
+	assert_string_equal(o.text, "cpus=4 quick=1");
+	for (unsigned i = 0; i < 60; i++)
+		strcat(text, "seed=123456 ");
+	assert_int_equal(parse(&o, text), 0);
+	assert_in_range(strlen(o.text), 200, sizeof(o.text) - 1);
+	assert_string_equal(o.text + strlen(o.text) - 4, " ...");
+}
+
 /* What editors make of mcspin.cfg. */
 static void files(void **state)
 {
@@ -144,7 +160,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(takes_words), cmocka_unit_test(later_wins),
-		cmocka_unit_test(files),
+		cmocka_unit_test(files), cmocka_unit_test(words_for_the_report),
 		cmocka_unit_test(refuses),     cmocka_unit_test(globs),
 		cmocka_unit_test(help_fits_a_screen),
 	};

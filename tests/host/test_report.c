@@ -344,7 +344,53 @@ static void damaged_logs(void **state)
 	}
 }
 
+/* The greatest bar is full, one of half its value half as long; seconds are ticks over the clock. */
+static void bars_and_seconds(void **state)
+{
+	static const char two[] =
+		"# mcspin {\"event\": \"finding\", \"name\": \"copies_per_call\", \"text\": \"one\", "
+		"\"ratio\": 1.00, \"evidence\": [\"test:x\"]}\n"
+		"# mcspin {\"event\": \"finding\", \"name\": \"copies_per_call\", \"text\": \"two\", "
+		"\"ratio\": 2.00, \"evidence\": [\"test:x\"]}\n";
+	const char *bars;
+
+	(void)state;
+	snprintf(text, sizeof(text), "%s%s%s", good, two, last);
+	assert_int_equal(make(view_report_html, text, strlen(text)), 0);
+	bars = strstr(form, "How often one call copies");
+	assert_non_null(bars);
+	bars = strstr(bars, " width=\"50.00%\"");
+	assert_non_null(bars);
+	assert_non_null(strstr(bars, " width=\"100.00%\""));
+	assert_int_equal(make_text(view_junit_xml, good, last), 0);
+	assert_non_null(strstr(form, "name=\"a\" time=\"0.001\"")); /* 2,000,000 at 2 GHz */
+}
+
 /* -------------------------------------------------------------------- the screen */
+
+/* One of each kind. */
+static void screen_counts(void **state)
+{
+	static const char *const words[] = {"pass", "pass", "fail", "skip", "skip", "skip", "error",
+					    "error", "error", "error"};
+	char rows[SCREEN_ROWS][SCREEN_COLUMNS + 1], event[200];
+	struct screen s;
+
+	(void)state;
+	screen_init(&s);
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		snprintf(event, sizeof(event), "# mcspin {\"event\": \"test\", \"suite\": \"s\", \"name\": "
+			 "\"n\", \"result\": \"%s\", \"reason\": null}\n", words[i]);
+		screen_feed(&s, event, strlen(event));
+	}
+	screen_draw(&s, 1, rows);
+	for (unsigned r = 0; r < SCREEN_ROWS; r++) {
+		if (strstr(rows[r], "2 passed, 1 failed, 3 skipped, 4 broken"))
+			return;
+	}
+	fail_msg("no row counts the tests");
+}
+
 
 static void rows_are_whole(char rows[SCREEN_ROWS][SCREEN_COLUMNS + 1])
 {
@@ -453,7 +499,8 @@ int main(void)
 		cmocka_unit_test(logarithms),
 		cmocka_unit_test(whole_run),
 		cmocka_unit_test(cut_off_is_an_error),
-		cmocka_unit_test(crash_is_an_error),
+		cmocka_unit_test(crash_is_an_error), cmocka_unit_test(bars_and_seconds),
+		cmocka_unit_test(screen_counts),
 		cmocka_unit_test(no_run_is_refused),
 		cmocka_unit_test(serial_noise),
 		cmocka_unit_test(html_is_inert),

@@ -32,3 +32,9 @@ def test_globs_take_no_time():
     """Stars in plenty are matched at once, and match what they should."""
     code, said = run("suite=selftest", "test=" + "*?" * 40 + "x,*f?*mat*ing*", "bench=none")
     assert code == 0 and "ok 1 selftest.formatting" in said
+
+
+def test_repeat_and_seed():
+    code, said = run("suite=selftest", "test=formatting", "repeat=2", "seed=77", "bench=none")
+    assert code == 0 and "\n1..2\n" in said and "\nok 2 selftest\n" in said
+    assert '"seed": "77"' in said and said.count("ok 1 selftest.formatting") == 2
