@@ -181,6 +181,20 @@ static void *config_table(const EFI_GUID *guid)
 
 #define ACPI_TABLE_MAX (1u << 20)
 
+/* A pointer out of a damaged table may lead anywhere; boot services map memory one to one. */
+static bool mapped(u64 at, size_t len)
+{
+	return at && !(at >> 47) && memory_pte((const void *)at) &&
+	       memory_pte((const void *)(at + len - 1));
+}
+
+/* A whole table whose sum is right? */
+static bool sound_table(const struct acpi_header *t)
+{
+	return t->length >= sizeof(*t) && t->length <= ACPI_TABLE_MAX &&
+	       mapped((u64)t, t->length) && sums_to_zero(t, t->length);
+}
+
 static const struct acpi_header *xsdt(void)
 {
 	static const struct acpi_header *found;
@@ -202,8 +216,7 @@ static const struct acpi_header *xsdt(void)
 	}
 	memcpy(&at, rsdp + 24, 8);
 	found = (const struct acpi_header *)at;
-	if (!at || memcmp(found->signature, "XSDT", 4) || found->length < sizeof(*found) ||
-	    found->length > ACPI_TABLE_MAX || !sums_to_zero(found, found->length)) {
+	if (!mapped(at, sizeof(*found)) || memcmp(found->signature, "XSDT", 4) || !sound_table(found)) {
 		event_warn("the ACPI XSDT is damaged: no table is used");
 		found = NULL;
 	}
@@ -221,10 +234,9 @@ const void *platform_acpi_table(const char signature[4], size_t *len)
 
 		memcpy(&at, (const u8 *)root + sizeof(*root) + 8 * i, 8);
 		t = (const struct acpi_header *)at;
-		if (!at || memcmp(t->signature, signature, 4))
+		if (!mapped(at, sizeof(*t)) || memcmp(t->signature, signature, 4))
 			continue;
-		if (t->length < sizeof(*t) || t->length > ACPI_TABLE_MAX ||
-		    !sums_to_zero(t, t->length)) {
+		if (!sound_table(t)) {
 			event_warn("the ACPI table %.4s is damaged and not used", signature);
 			continue;
 		}

@@ -162,6 +162,7 @@ bool options_read(char *why, size_t len)
 	s64 bytes;
 
 	options_init(&options);
+	fw_from_shell = from_shell(&fits); /* first: it also decides how long a refusal is shown */
 	bytes = files_config(&config);
 	if (bytes < 0) {
 		mc_snprintf(why, len, "mcspin.cfg: too long, or it cannot be read (error %d)", (int)-bytes);
@@ -169,7 +170,6 @@ bool options_read(char *why, size_t len)
 	}
 	if (bytes && options_parse_file(&options, config, (size_t)bytes, "mcspin.cfg", why, len))
 		return false;
-	fw_from_shell = from_shell(&fits);
 	if (!fw_from_shell)
 		from_load_options(&fits);
 	if (!fits) {

@@ -19,46 +19,16 @@ unsigned long copy_mc_fragile_handle_tail(char *to, char *from, unsigned len)
 
 /* -------------------------------------------------------------------- dispatchers */
 
-/* Linux's __uaccess_begin and end around the copies that recover. */
-static unsigned long user_fragile(void *dst, const void *src, unsigned len)
+/* Linux's __uaccess_begin() and end() around a copy; inlined, so that each caller has its own. */
+static __always_inline unsigned long to_user(copy_fn copy, void *dst, const void *src, unsigned len)
 {
 	unsigned long left;
 
 	stac();
-	left = copy_mc_fragile(dst, src, len);
-	clac();
-	return left;
-}
-
-static unsigned long user_fast_string(void *dst, const void *src, unsigned len)
-{
-	unsigned long left;
-
-	stac();
-	left = copy_mc_enhanced_fast_string(dst, src, len);
+	left = copy(dst, src, len);
 #ifndef MUTANT_CLAC
 	clac();
 #endif
-	return left;
-}
-
-static unsigned long user_generic(void *dst, const void *src, unsigned len)
-{
-	unsigned long left;
-
-	stac();
-	left = copy_mc_generic(dst, src, len);
-	clac();
-	return left;
-}
-
-static unsigned long user_plain(void *dst, const void *src, unsigned len)
-{
-	unsigned long left;
-
-	stac();
-	left = copy_user_generic(dst, src, len);
-	clac();
 	return left;
 }
 
@@ -74,10 +44,10 @@ unsigned long copy_mc_to_kernel(void *dst, const void *src, unsigned len)
 unsigned long copy_mc_to_user_shipped(void *dst, const void *src, unsigned len)
 {
 	if (static_branch_unlikely(&copy_mc_fragile_key))
-		return user_fragile(dst, src, len);
+		return to_user(copy_mc_fragile, dst, src, len);
 	if (boot_cpu_has(X86_FEATURE_ERMS))
-		return user_fast_string(dst, src, len);
-	return user_plain(dst, src, len);
+		return to_user(copy_mc_enhanced_fast_string, dst, src, len);
+	return to_user(copy_user_generic, dst, src, len);
 }
 
 unsigned long copy_mc_to_user_regressed(void *dst, const void *src, unsigned len)
@@ -85,10 +55,10 @@ unsigned long copy_mc_to_user_regressed(void *dst, const void *src, unsigned len
 	unsigned long left = 0;
 
 	if (static_branch_unlikely(&copy_mc_fragile_key))
-		left = user_fragile(dst, src, len);
+		left = to_user(copy_mc_fragile, dst, src, len);
 	/* What a missing else does: the result above is lost, and the copy runs again. */
 	__asm__ volatile("" ::"r"(left));
-	left = user_generic(dst, src, len);
+	left = to_user(copy_mc_generic, dst, src, len);
 	return left;
 }
 
@@ -97,11 +67,11 @@ unsigned long copy_mc_to_user_fixed(void *dst, const void *src, unsigned len)
 	unsigned long left = 0;
 
 	if (static_branch_unlikely(&copy_mc_fragile_key))
-		left = user_fragile(dst, src, len);
+		left = to_user(copy_mc_fragile, dst, src, len);
 #ifndef MUTANT_ELSE
 	else
 #endif
-		left = user_generic(dst, src, len);
+		left = to_user(copy_mc_generic, dst, src, len);
 	return left;
 }
 

@@ -18,16 +18,17 @@ int on_cpu(unsigned cpu, void (*fn)(void *), void *arg, u32 ms)
 
 unsigned on_each_cpu(void (*fn)(void *), void *arg, u32 ms)
 {
+	u64 posted[MAX_CPUS / 64] = {0};
 	unsigned self = smp_processor_id();
 	unsigned done = 1;
 
 	for (unsigned cpu = 0; cpu < platform_cpus(); cpu++) {
-		if (cpu != self && platform_cpu_usable(cpu))
-			platform_post(cpu, fn, arg);
+		if (cpu != self && platform_cpu_usable(cpu) && !platform_post(cpu, fn, arg))
+			posted[cpu / 64] |= 1ull << cpu % 64;
 	}
 	fn(arg);
 	for (unsigned cpu = 0; cpu < platform_cpus(); cpu++) {
-		if (cpu != self && platform_cpu_usable(cpu))
+		if (posted[cpu / 64] >> cpu % 64 & 1)
 			done += platform_wait(cpu, ms) == 0;
 	}
 	return done;

@@ -41,7 +41,8 @@ void ktap_line(const char *fmt, ...) __printf(1, 2);
 
 /* A warning that belongs to no test: a console that fails, a table that is damaged. */
 void event_warn(const char *fmt, ...) __printf(1, 2);
-/* Emits a beacon when 10 s have passed since the last line. Called from the runner and waits. */
+/* Emits a beacon when 5 s have passed since the last line, so that none is 10 s late. Called between
+ * tests and benches, and within long ones. */
 void event_beacon(const char *where);
 
 /* Everything streamed so far, for the views and the crash report. */
