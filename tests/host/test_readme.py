@@ -45,3 +45,13 @@ def test_commands():
     assert {"run", "test", "image", "iso", "sign"} <= named
     for target in named:
         assert re.search(rf"^{target}:", rules, re.M), target
+
+
+def test_own_test():
+    """The test that the README shows compiles as it stands, warnings and all."""
+    text = README.split("## Adding a test", 1)[1].split("\n\n    ", 1)[1].split("\n\nThe build", 1)[0]
+    done = subprocess.run(["gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter",
+                           "-ffreestanding", "-mgeneral-regs-only", "-fsyntax-only", "-iquote",
+                           str(ROOT / "src/copy"), "-x", "c", "-"], input=text, text=True,
+                          capture_output=True)
+    assert "TEST(copy_mc" in text and not done.returncode, done.stderr
