@@ -243,9 +243,10 @@ static void tell_done(enum result result)
 
 enum result run_end(void)
 {
-	enum result result = run_result();
+	enum result result;
 
 	compare_with_baseline();
+	result = run_result();
 	tell_done(result);
 	run_save();
 	/* A file that could not be written came to light after the last word: take it back. */

@@ -24,6 +24,19 @@ static void field(struct sink *out, const struct json *j, const char *key, int w
 		sink_fmt(out, "%*s", width, text);
 }
 
+/* To the right, thousandths only where they are a thousandth of what is read. */
+static void figure(struct sink *out, const struct json *j, const char *key, int width)
+{
+	char text[40];
+
+	text_of(j, json_get(j, 0, key), text, sizeof(text));
+	for (size_t i = 0; text[i]; i++) {
+		if (text[i] == '.' && i >= 4)
+			text[i] = 0;
+	}
+	sink_fmt(out, "%*s", width, text);
+}
+
 static void params(struct sink *out, const struct json *j)
 {
 	int object = json_get(j, 0, "params");
@@ -31,10 +44,11 @@ static void params(struct sink *out, const struct json *j)
 	size_t at = 0;
 
 	for (int k = json_first(j, object); k != JSON_NONE && at < sizeof(all); k = json_next(j, k)) {
-		char text[60];
+		char key[40], text[60];
 
+		json_text(j, k, key, sizeof(key));
 		text_of(j, k + 1, text, sizeof(text));
-		at += mc_snprintf(all + at, sizeof(all) - at, "%s%s", at ? " " : "", text);
+		at += mc_snprintf(all + at, sizeof(all) - at, "%s%s=%s", at ? " " : "", key, text);
 	}
 	sink_fmt(out, "  %s\n", all);
 }
@@ -73,9 +87,9 @@ static void bench_rows(struct sink *out, struct stream *s)
 		sink_text(out, " ");
 		field(out, j, "unit", -12);
 		sink_text(out, " ");
-		field(out, j, "p50", 14);
+		figure(out, j, "p50", 14);
 		sink_text(out, " ");
-		field(out, j, "noise", 12);
+		figure(out, j, "noise", 12);
 		sink_text(out, " ");
 		field(out, j, "samples", 8);
 		params(out, j);
@@ -93,9 +107,9 @@ static void compare_rows(struct sink *out, struct stream *s)
 	field(out, j, "verdict", -1);
 	sink_fmt(out, "\n%14s %14s %10s %9s  %s\n", "old", "new", "change %", "noise %", "verdict");
 	while ((j = stream_each(s, "compare_row", &at))) {
-		field(out, j, "old", 14);
+		figure(out, j, "old", 14);
 		sink_text(out, " ");
-		field(out, j, "new", 14);
+		figure(out, j, "new", 14);
 		sink_text(out, " ");
 		field(out, j, "change_percent", 10);
 		sink_text(out, " ");
@@ -108,6 +122,31 @@ static void compare_rows(struct sink *out, struct stream *s)
 		field(out, j, "variant", -1);
 		params(out, j);
 	}
+}
+
+/* How it ended: what failed and why, then all of it in a line. */
+static void outcome(struct sink *out, struct stream *s)
+{
+	struct totals t;
+	const struct json *j;
+	unsigned at = 0;
+
+	while ((j = stream_each(s, "test", &at))) {
+		int result = json_get(j, 0, "result");
+
+		if (!json_is(j, result, "fail") && !json_is(j, result, "error"))
+			continue;
+		sink_text(out, "FAILED: ");
+		field(out, j, "suite", -1);
+		sink_text(out, ".");
+		field(out, j, "name", -1);
+		sink_text(out, ": ");
+		field(out, j, "reason", -1);
+		sink_text(out, "\n");
+	}
+	view_totals(s, &t);
+	sink_fmt(out, "\n%s: %u tests passed, %u failed, %u skipped, %u broke\n",
+		 t.finished ? t.result : "not finished", t.pass, t.fail, t.skip, t.error);
 }
 
 int view_table(const char *log, size_t len, struct sink *out)
@@ -129,6 +168,7 @@ int view_table(const char *log, size_t len, struct sink *out)
 		sink_text(out, "\n");
 	}
 	compare_rows(out, &s);
+	outcome(out, &s);
 	stream_close(&s);
 	return 0;
 }

@@ -317,6 +317,9 @@ static void emulation_is_said_on_top(void **state)
 	assert_true(strstr(form, "<b>Emulation.</b>") < strstr(form, "<main>"));
 	assert_int_equal(make(view_table, log, strlen(log)), 0);
 	assert_memory_equal(form, "EMULATION", 9);
+	/* Each value with its name, and the outcome last. */
+	assert_non_null(strstr(form, "64.000        0.500        9  length=4096\n"));
+	assert_non_null(strstr(form, "\npass: 1 tests passed, 0 failed, 1 skipped, 0 broke\n"));
 }
 
 /* Damage of any kind: a form is refused or whole, and results.json stays JSON. */
