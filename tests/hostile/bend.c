@@ -234,6 +234,8 @@ void bend_services(void)
 {
 	bend_mp();
 	bend_acpi();
+	if (way("la57"))
+		bend_paging();
 	if (way("watchdog"))
 		BS->SetWatchdogTimer = watchdog_stays;
 	if (way("console"))

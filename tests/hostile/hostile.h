@@ -29,6 +29,9 @@ void tell_bends(void);
 void state_look(void);
 void state_compare(void);
 
+/* la57.c: five levels of page tables from here on. */
+void bend_paging(void);
+
 /* pages.c: one 4 KiB page's rights in the firmware's own tables, large pages split on the way. */
 int page_set_writable(UINT64 address, int writable);
 int page_writable(UINT64 address);

@@ -113,6 +113,16 @@ def test_referee_hangs(folder):
     assert run.alone(run.one("done")["seconds"]) < 20
 
 
+def test_five_levels(folder):
+    """Page tables with five levels: mcspin's own top table, the arena, user pages and the second
+    mapping of the text stand one level higher. (OVMF's other processors do not come along.)"""
+    run = hostile_boot(folder, "la57", QUICK + ",alternatives,copy_mc", 1, cpu="max", timeout=120)
+    assert "hostile: five levels 1" in run.lines, run.tail()
+    assert run.result == "pass" and run.code == rig.PASS and not run.of("crash"), run.tail()
+    for name in ("fault_recovered", "bytes_as_decided", "page_edges", "smap"):
+        assert run.one("test", name=name)["result"] == "pass", run.one("test", name=name)
+
+
 # How the text became writable, and what the protocol saw: nothing stays open.
 @pytest.mark.parametrize("ways, way, calls", [
     ("ro", "CR0.WP", "opened 0 closed 0"),
