@@ -162,9 +162,9 @@ def waited(pid):
     return longest / 1e9
 
 
-def follow(run, process, serial, timeout, watch):
+def follow(run, process, serial, timeout, watch, stretch):
     """Hand over each line as it comes; stop QEMU when the time is up or `watch` returns STOP. The time
-    is what the run would take alone, but a busy host stretches it four times at most."""
+    is what the run would take alone, but a busy host stretches it `stretch` times at most."""
     start, rest, turn = time.monotonic(), b"", 0
     with open(serial, "rb") as stream:
         while True:
@@ -183,7 +183,7 @@ def follow(run, process, serial, timeout, watch):
             if not turn % 5:
                 run.waited = max(run.waited, waited(process.pid))
             run.seconds = time.monotonic() - start
-            if run.alone() > timeout or run.seconds > 4 * timeout:
+            if run.alone() > timeout or run.seconds > stretch * timeout:
                 run.timed_out = True
                 process.kill()
             time.sleep(0.05)
@@ -191,7 +191,7 @@ def follow(run, process, serial, timeout, watch):
 
 
 def boot(folder, options="", cpu="Cascadelake-Server", smp=2, memory="512M", extra=(), timeout=120,
-         watch=None, image=None, disk=None, drive=True, **firmware):
+         watch=None, image=None, disk=None, drive=True, stretch=4, **firmware):
     """One run from power-on to its end. `watch(line, event)` is called for each serial line and
     pulls the plug by returning STOP; `firmware` goes to command_line()."""
     folder = Path(folder)
@@ -206,7 +206,7 @@ def boot(folder, options="", cpu="Cascadelake-Server", smp=2, memory="512M", ext
     with open(folder / "qemu.txt", "w") as errors:
         process = subprocess.Popen(line, stdout=errors, stderr=errors, stdin=subprocess.DEVNULL)
         try:
-            follow(run, process, serial, timeout, watch)
+            follow(run, process, serial, timeout, watch, stretch)
         finally:
             if process.poll() is None:
                 process.kill()
