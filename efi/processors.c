@@ -18,8 +18,7 @@
 
 #define ARRIVE_MS   5000 /* 1024 processors through INIT and SIPI one by one */
 #define LEAVE_MS    2000
-#define SYNC_MS	    1000 /* microseconds on a machine */
-#define SYNC_VM_MS  5000 /* a virtual processor waits for the host's turn first */
+#define SYNC_MS	    5000 /* microseconds on a machine; an emulator's host may be busy */
 #define PULL_OUT_MS 500
 #define WATCH_S	    15 /* so that a hang ends in a report within 20 s */
 #define WATCH_FW_S  60 /* a slow stick is no hang */
@@ -150,6 +149,14 @@ static void give_up(unsigned cpu, const char *why)
 		   processors[cpu].apic_id, why);
 }
 
+/* A virtual processor waits for the host's turn, the longer the more of them there are. */
+static u32 patience(u32 ms)
+{
+	bool virtual = boot_cpu_data.emulated || boot_cpu_data.hv != HV_NONE;
+
+	return virtual ? ms * (1 + count / 8) : ms;
+}
+
 /* -------------------------------------------------------------------- in the loop */
 
 void call_on_stack(void (*fn)(void *), void *arg, void *top); /* asm/trap_entry.S */
@@ -184,7 +191,7 @@ static bool control_hangs(void)
 	u32 seconds = fw_inside && !referee ? WATCH_FW_S : WATCH_S;
 
 	return __atomic_load_n(&watched, __ATOMIC_ACQUIRE) &&
-	       silence() > tsc_from_us(seconds * 1000000ul);
+	       silence() > tsc_from_us(patience(seconds * 1000) * 1000ul);
 }
 
 static void send_nmi(u32 apic_id);
@@ -201,7 +208,7 @@ static void watch_control(void)
 		send_nmi(processors[referee].apic_id);
 		return;
 	}
-	if (nobody == 1 && silence() > tsc_from_us((WATCH_FW_S + 3) * 1000000ul))
+	if (nobody == 1 && silence() > tsc_from_us(patience((WATCH_FW_S + 3) * 1000) * 1000ul))
 		crash_reset("the control processor hung and did not even answer an NMI");
 }
 
@@ -278,7 +285,7 @@ static void call_missing(void)
 /* The whole of the tests and benches, on the referee. */
 static void referee_loop(void *arg)
 {
-	if (!wait_states(arrived, ARRIVE_MS))
+	if (!wait_states(arrived, patience(ARRIVE_MS)))
 		call_missing();
 	referee_work();
 	__atomic_store_n(&leaving, 1, __ATOMIC_RELEASE);
@@ -347,7 +354,7 @@ void processors_enter(void)
 	status = finished ? FW(start_all(finished, 0)) : EFI_UNSUPPORTED;
 	started = status == EFI_SUCCESS;
 	if (started) {
-		if (!wait_states(arrived, ARRIVE_MS))
+		if (!wait_states(arrived, patience(ARRIVE_MS)))
 			call_missing();
 		return;
 	}
@@ -471,10 +478,10 @@ int platform_wait(unsigned cpu, u32 ms)
 {
 	struct processor *p = &processors[cpu];
 
-	if (!work_ends(p, ms)) {
+	if (!work_ends(p, patience(ms))) {
 		__atomic_store_n(&p->pull, 1, __ATOMIC_RELEASE);
 		send_nmi(p->apic_id);
-		give_up(cpu, work_ends(p, PULL_OUT_MS)
+		give_up(cpu, work_ends(p, patience(PULL_OUT_MS))
 				     ? "it hung and was pulled out by NMI"
 				     : "it hung and did not even answer an NMI");
 		return -ETIMEDOUT;
@@ -497,8 +504,6 @@ static bool held(unsigned cpu)
 int platform_sync_cores(void)
 {
 	static u32 generation;
-	bool virtual = boot_cpu_data.emulated || boot_cpu_data.hv != HV_NONE;
-	u32 ms = virtual ? SYNC_VM_MS : SYNC_MS;
 	int err = 0;
 
 	generation++;
@@ -510,8 +515,9 @@ int platform_sync_cores(void)
 		send_nmi(processors[cpu].apic_id);
 	}
 	for (unsigned cpu = 1; cpu < count; cpu++) {
+		processors_alive();
 		if (held(cpu) &&
-		    !spin_until(&processors[cpu].sync_done, generation, ms)) {
+		    !spin_until(&processors[cpu].sync_done, generation, patience(SYNC_MS))) {
 			event_warn("processor %u did not answer the NMI that serialises it", cpu);
 			err = -ETIMEDOUT;
 		}
@@ -575,7 +581,7 @@ static bool gone(u32 state)
 
 void processors_leave(void)
 {
-	u64 start, limit = tsc_from_us(LEAVE_MS * 1000ul);
+	u64 start, limit = tsc_from_us(patience(LEAVE_MS) * 1000ul);
 
 	if (count == 1 || !started)
 		return;
@@ -584,7 +590,7 @@ void processors_leave(void)
 			run_worsen(RESULT_ERROR, "the stack of processor %u was overrun", cpu);
 	}
 	__atomic_store_n(&leaving, 1, __ATOMIC_RELEASE);
-	wait_states(gone, LEAVE_MS);
+	wait_states(gone, patience(LEAVE_MS));
 	/* The firmware looks every 100 ms, from its timer interrupt. */
 	if (!finished)
 		return;

@@ -90,8 +90,8 @@ enum text_way platform_text_open(void);
 void platform_text_close(void);
 /* The first and one-past-last byte of the text that holds sites. */
 void platform_text_range(u8 **start, u8 **end);
-/* Serialise instruction fetch on every processor mcspin holds, wherever each is; bounded (1 s for
- * each, 5 s where processors are virtual).
+/* Serialise instruction fetch on every processor mcspin holds, wherever each is; bounded (5 s for
+ * each, more where many are virtual).
  * -ETIMEDOUT names the processor in an event. */
 int platform_sync_cores(void);
 /* Read text through another mapping than the one it runs from. */
