@@ -175,19 +175,10 @@ static void screen_text(const char *text, size_t len)
 	}
 }
 
-static size_t length(const char *text)
-{
-	size_t n = 0;
-
-	while (text[n])
-		n++;
-	return n;
-}
-
 void console_screen(const char *text)
 {
 	if (!stream_on_screen)
-		screen_text(text, length(text));
+		screen_text(text, text_length(text));
 }
 
 void console_screen_clear(void)
@@ -214,7 +205,7 @@ void console_screen_size(unsigned *columns, unsigned *rows)
 
 void console_say(const char *text)
 {
-	size_t n = length(text);
+	size_t n = text_length(text);
 
 	console_uart(text, n);
 	console_uart("\n", 1);

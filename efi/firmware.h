@@ -117,8 +117,8 @@ void traps_keep(void);
 /* processors.c */
 void processors_start(void); /* count them */
 void processors_enter(void); /* application processors into their work loop */
-void processors_leave(void); /* and out of it; false memory stays reserved when one does not come */
-bool processors_all_back(void);
+void processors_leave(void); /* and out of it */
+bool processors_all_back(void); /* else its memory must not be given back */
 /* The firmware wants the boot processor for itself: fn runs on an application processor, the
  * referee, and the boot processor waits in the firmware. False: no need, call fn yourself. */
 bool processors_referee(void (*fn)(void));

@@ -70,6 +70,15 @@ void *memmove(void *dst, const void *src, size_t n);
 void *memset(void *dst, int c, size_t n);
 int memcmp(const void *a, const void *b, size_t n);
 
+static inline size_t text_length(const char *text)
+{
+	size_t n = 0;
+
+	while (text[n])
+		n++;
+	return n;
+}
+
 /*
  * Errors, as negative returns, under the kernel's names. The host's <errno.h> has the same values,
  * so a host test may include both.

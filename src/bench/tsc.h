@@ -37,7 +37,7 @@ struct tsc_info {
 extern struct tsc_info tsc_info;
 
 /* Calibrate; emits warnings only: sources that disagree by more than 0.1 %, incredible ones.
- * Bounded: 200 ms. */
+ * Bounded: 30 ms for each timer that works, at most a quarter of a second for one that does not. */
 void tsc_calibrate(void);
 /* Measure the skew between the control processor and each other one. */
 void tsc_measure_skew(void);

@@ -9,6 +9,8 @@
 
 #include "../types.h"
 
+#define MSR_IA32_MISC_ENABLE 0x1a0 /* Intel SDM vol. 4; bit 0: fast strings */
+
 struct cpuid_regs {
 	u32 eax, ebx, ecx, edx;
 };

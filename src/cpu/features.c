@@ -187,7 +187,6 @@ static void read_brand(struct machine *m, const struct cpu_source *src)
 }
 
 #define MSR_IA32_UCODE_REV    0x8b
-#define MSR_IA32_MISC_ENABLE  0x1a0 /* bit 0: fast strings */
 #define MSR_AMD64_DE_CFG      0xc0011029 /* bit 1: LFENCE serialises */
 
 static void read_microcode(struct machine *m, const struct cpu_source *src)

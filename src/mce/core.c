@@ -10,7 +10,6 @@
 #include "../trap/ptrace.h"
 
 #define MAX_BANKS	     64
-#define MSR_IA32_MISC_ENABLE 0x1a0
 #define FAST_STRING	     1ull
 
 bool mce_repmov_quirk = true;

@@ -243,7 +243,7 @@ static void run_quirk(struct test_run *t, u64 misc_enable)
 
 	inject_catch(&got);
 	check(t, !raise_soft(1, &erratum), "the erratum went to the fix-up");
-	platform_rdmsr(0x1a0, &now);
+	platform_rdmsr(MSR_IA32_MISC_ENABLE, &now);
 	check(t, got.continued && mce_last.repmov_quirk == before + 1, "it was not recognised (%s)",
 	      got.msg);
 	check(t, !(now & 1), "fast strings are still on");
@@ -251,7 +251,7 @@ static void run_quirk(struct test_run *t, u64 misc_enable)
 		copy_case_check(t, &guard);
 		copy_cases_end();
 	}
-	platform_wrmsr(0x1a0, misc_enable);
+	platform_wrmsr(MSR_IA32_MISC_ENABLE, misc_enable);
 	mce_repmov_quirk = false;
 	check(t, raise_soft(1, &erratum), "with the quirk off it is no plain recoverable check");
 	mce_repmov_quirk = true;
@@ -268,7 +268,7 @@ TEST(mce, repmov_quirk_soft, "the erratum's signature turns fast strings off and
 		check_skip(t, "only Skylake-X, Cascade Lake and Cooper Lake have the erratum");
 		return;
 	}
-	if (platform_rdmsr(0x1a0, &misc_enable) || !(misc_enable & 1)) {
+	if (platform_rdmsr(MSR_IA32_MISC_ENABLE, &misc_enable) || !(misc_enable & 1)) {
 		check_skip(t, "fast strings are off already");
 		return;
 	}

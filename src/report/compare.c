@@ -135,10 +135,8 @@ static bool has_slash(const char *s)
 
 static bool ends_in_json(const char *s)
 {
-	size_t n = 0;
+	size_t n = text_length(s);
 
-	while (s[n])
-		n++;
 	return n > 5 && !memcmp(s + n - 5, ".json", 5);
 }
 

@@ -128,15 +128,6 @@ bool html_finding_bars(struct page *p, const char *name, const char *title)
 	return n > 0;
 }
 
-static size_t text_length(const char *s)
-{
-	size_t n = 0;
-
-	while (s[n])
-		n++;
-	return n;
-}
-
 /* What makes events of one bench a group: their parameters, without those that follow from the
  * variant. */
 static void group_key(const struct json *j, char *buf, size_t len)

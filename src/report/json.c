@@ -7,15 +7,6 @@
 #include "json.h"
 #include "../platform.h"
 
-static size_t length(const char *s)
-{
-	size_t n = 0;
-
-	while (s[n])
-		n++;
-	return n;
-}
-
 /* jsmn takes any sequence of values; a document is one object and nothing behind it. */
 static bool whole(const struct json *j, size_t len)
 {
@@ -98,7 +89,7 @@ int json_next(const struct json *j, int at)
 bool json_is(const struct json *j, int at, const char *text)
 {
 	const jsmntok_t *t = token(j, at);
-	size_t n = length(text);
+	size_t n = text_length(text);
 
 	return t && (size_t)(t->end - t->start) == n && !memcmp(j->text + t->start, text, n);
 }

@@ -21,11 +21,7 @@ void sink_buffer(struct sink *s, char *buf, size_t cap)
 
 void sink_text(struct sink *s, const char *text)
 {
-	size_t n = 0;
-
-	while (text[n])
-		n++;
-	s->write(s, text, n);
+	s->write(s, text, text_length(text));
 }
 
 void sink_fmt(struct sink *s, const char *fmt, ...)
@@ -62,12 +58,9 @@ void sink_markup_text(struct sink *s, const char *text, size_t len)
 void sink_markup(struct sink *s, const struct json *j, int at)
 {
 	static char text[EVENT_MAX];
-	size_t n = 0;
 
 	json_text(j, at, text, sizeof(text));
-	while (text[n])
-		n++;
-	sink_markup_text(s, text, n);
+	sink_markup_text(s, text, text_length(text));
 }
 
 /* -------------------------------------------------------------------- totals */

@@ -18,12 +18,6 @@ static const struct {
 	{'t', "realtime"}, {'p', "patched"}, {'i', "icount"}, {'l', "long"},   {'!', "asked"},
 };
 
-static const char *const suites[] = {
-#define X(n) #n,
-	MCSPIN_SUITES(X)
-#undef X
-};
-
 static void (*out)(const char *text);
 static char row[COLUMNS + 1];
 static unsigned at;
@@ -97,7 +91,7 @@ static void list_tests(unsigned suite, bool chosen)
 		if (t->suite != suite || !glob_list_match(options.test, t->name))
 			continue;
 		if (chosen)
-			whole_line(suites[suite], t->name, t->needs, t->sentence);
+			whole_line(suite_names[suite], t->name, t->needs, t->sentence);
 		else
 			name_with_letters(t->name, t->needs);
 	}
@@ -126,10 +120,10 @@ void run_list(void (*line)(const char *text))
 	if (!chosen)
 		legend();
 	for (unsigned s = 0; s < NR_SUITES && tests; s++) {
-		if (!glob_list_match(options.suite, suites[s]))
+		if (!glob_list_match(options.suite, suite_names[s]))
 			continue;
 		if (!chosen)
-			heading(suites[s]);
+			heading(suite_names[s]);
 		list_tests(s, chosen);
 	}
 	if (!chosen)

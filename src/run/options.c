@@ -64,18 +64,9 @@ static const struct option table[] = {
 	{"help", KIND_FLAG, AT(help), 0, 1, 0, NULL, "print this, run nothing"},
 };
 
-static size_t length(const char *s)
-{
-	size_t n = 0;
-
-	while (s[n])
-		n++;
-	return n;
-}
-
 static bool same(const char *a, size_t alen, const char *b)
 {
-	return alen == length(b) && !memcmp(a, b, alen);
+	return alen == text_length(b) && !memcmp(a, b, alen);
 }
 
 /* Index of a word in a comma-separated list, or -1. */
@@ -217,7 +208,7 @@ static const struct option *find(const char *key, size_t len)
 /* Keep the words for the report. */
 static void remember(struct options *o, const char *word, size_t len)
 {
-	size_t have = length(o->text);
+	size_t have = text_length(o->text);
 
 	if (have + len + 2 + 4 > sizeof(o->text)) { /* " ..." says that there were more */
 		if (have && o->text[have - 1] != '.')
@@ -296,7 +287,7 @@ int options_parse_file(struct options *o, char *bytes, size_t len, const char *w
 	size_t mark = len >= 3 && !memcmp(bytes, "\xef\xbb\xbf", 3) ? 3 : 0;
 
 	bytes[len] = 0;
-	if (length(bytes) == len && (len < 2 || (u8)bytes[0] < 0xfe))
+	if (text_length(bytes) == len && (len < 2 || (u8)bytes[0] < 0xfe))
 		return options_parse(o, bytes + mark, where, why, whylen);
 	mc_snprintf(why, whylen, "%s: this is no plain text (UTF-16?); save it as ASCII or UTF-8", where);
 	return -EINVAL;

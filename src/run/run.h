@@ -30,6 +30,7 @@ enum suite {
 #undef X
 	NR_SUITES
 };
+extern const char *const suite_names[NR_SUITES];
 
 /* What a test or bench needs; the runner skips it, with the reason, where it is missing. */
 #define NEED_RING0    (1u << 0) /* a machine, not a host process */

@@ -9,7 +9,7 @@
 #include "../platform.h"
 #include "../report/event.h"
 
-static const char *const suite_names[] = {
+const char *const suite_names[NR_SUITES] = {
 #define X(n) #n,
 	MCSPIN_SUITES(X)
 #undef X
@@ -143,7 +143,7 @@ static const char *mce_missing(void)
 		return "a host process sees no machine-check banks";
 	if (!boot_cpu_has(X86_FEATURE_MCE) || !boot_cpu_has(X86_FEATURE_MCA))
 		return "this processor has no machine-check architecture (CPUID.1:EDX[7,14])";
-	if (platform_rdmsr(0x179, &cap) || !(cap & 0xff)) /* IA32_MCG_CAP, count of banks */
+	if (platform_rdmsr(MSR_IA32_MCG_CAP, &cap) || !MCG_BANKCNT(cap))
 		return "IA32_MCG_CAP shows no machine-check bank";
 	return NULL;
 }
