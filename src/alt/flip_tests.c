@@ -157,7 +157,8 @@ static u64 flips_wanted(void)
 	return slow ? 200 : crowd ? 5000 : 20000;
 }
 
-#define LONGER 4 /* for the least number of flips */
+#define LONGER 4  /* for the least number of flips */
+#define MANY   50 /* flips, after which it is strange that a processor never saw one of the values */
 
 static u32 stress_seconds(void)
 {
@@ -172,7 +173,7 @@ static u64 flips_least(u64 wanted)
 {
 	if (*options.test)
 		return wanted;
-	return boot_cpu_data.emulated && usable_cpus() > 4 ? 4 : 50;
+	return boot_cpu_data.emulated && usable_cpus() > 4 ? 4 : MANY;
 }
 
 static void flip_away(struct stress *s, u64 wanted)
@@ -205,7 +206,7 @@ static void look_last(void *arg)
 		__atomic_fetch_add(&l->wrong, 1, __ATOMIC_RELAXED);
 }
 
-static void judge_traffic(struct test_run *t)
+static void judge_traffic(struct test_run *t, bool both)
 {
 	for (unsigned cpu = 0; cpu < platform_cpus(); cpu++) {
 		const struct traffic *own = &traffic[cpu];
@@ -214,8 +215,9 @@ static void judge_traffic(struct test_run *t)
 			continue;
 		check(t, !own->torn, "processor %u got %u, which no site yields, %llu times", cpu,
 		      own->value, (unsigned long long)own->torn);
-		check(t, own->seen[0] && own->seen[1], "processor %u saw off %llu and on %llu times",
-		      cpu, (unsigned long long)own->seen[0], (unsigned long long)own->seen[1]);
+		check(t, !both || (own->seen[0] && own->seen[1]),
+		      "processor %u saw off %llu and on %llu times", cpu,
+		      (unsigned long long)own->seen[0], (unsigned long long)own->seen[1]);
 	}
 }
 
@@ -258,7 +260,7 @@ TEST(alternatives, live_flips, "a key flipped under traffic tears no instruction
 	check(t, !s.lost, "%llu flips were not seen by the processor that made them",
 	      (unsigned long long)s.lost);
 	check(t, hits > 0, "no processor met a breakpoint: the live path was not taken");
-	judge_traffic(t);
+	judge_traffic(t, s.flips >= MANY);
 	last.want = static_key_count(&flip_key.key) > 0 ? ON : OFF;
 	on_each_cpu(look_last, &last, 2000);
 	check(t, !last.wrong, "%u processors do not see the last flip", last.wrong);
