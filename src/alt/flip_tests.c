@@ -321,7 +321,7 @@ static void flip_latency(const struct bench *b, unsigned others)
 	struct bench_param params[] = {{"cpus", NULL, others + 1}, {"sites", NULL, 2}, {NULL, NULL, 0}};
 	static u8 disturbed[COST_SAMPLES];
 	static u64 samples[COST_SAMPLES];
-	unsigned n = boot_cpu_data.emulated && others > 1 ? 11 : COST_SAMPLES;
+	unsigned n = !boot_cpu_data.emulated || others < 2 ? COST_SAMPLES : others < 8 ? 11 : 3;
 
 	start_traffic(others, 20);
 	for (unsigned i = 0; i < n; i++) {

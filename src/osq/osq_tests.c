@@ -205,11 +205,13 @@ TEST(osq, first_in_first_out, "the lock goes round in the order of arrival", NEE
 	u16 cpus[MAX_CONTESTANTS + 1];
 	unsigned n = contest_cpus(cpus, MAX_CONTESTANTS) - 1;
 	u32 seed = contest_dice(0);
+	/* Dozens of processors on a host's few line up in seconds, not microseconds. */
+	unsigned rounds = boot_cpu_data.emulated && n > 16 ? 1 : 4;
 
 	for (unsigned i = 0; i < lock_variant_count; i++) {
 		const struct lock_variant *v = lock_variants[i];
 
-		for (unsigned round = 0; round < 4 && v->fifo && hands_over(t, i); round++) {
+		for (unsigned round = 0; round < rounds && v->fifo && hands_over(t, i); round++) {
 			bool in_order = true;
 
 			shuffle(cpus + 1, n, &seed);
