@@ -14,7 +14,7 @@ void html_value(struct page *p, const struct json *j, int at)
 	bool point = false;
 
 	if (json_is_null(j, at) || json_is(j, at, "")) {
-		sink_text(p->out, "unknown");
+		sink_text(p->out, json_is_null(j, at) ? "unknown" : "none given");
 		return;
 	}
 	if (!json_fixed(j, at, 0, &unused)) {
@@ -30,16 +30,45 @@ void html_value(struct page *p, const struct json *j, int at)
 	p->out->write(p->out, text, keep);
 }
 
+void html_length(char *buf, size_t len, s64 bytes)
+{
+	unsigned shift = bytes & 0x3ff || !bytes ? 0 : bytes & 0xfffff ? 10 : 20;
+
+	mc_snprintf(buf, len, "%lld%s", (long long)(bytes >> shift),
+		    shift == 20 ? " MiB" : shift ? " KiB" : "");
+}
+
+u32 html_hash(const struct json *j, const char *const *keys)
+{
+	u32 hash = 0x811c9dc5;
+
+	for (; *keys; keys++) {
+		size_t len;
+		const char *text = json_raw(j, json_get(j, 0, *keys), &len);
+
+		while (len--)
+			hash = (hash ^ (u8)*text++) * 0x01000193;
+	}
+	return hash;
+}
+
 void html_params(struct page *p, const struct json *j, int at)
 {
 	unsigned n = 0;
+	char text[24];
+	s64 bytes;
 
 	for (int k = json_first(j, at); k != JSON_NONE; k = json_next(j, k)) {
 		if (n++)
 			sink_text(p->out, " \xc2\xb7 ");
 		sink_markup(p->out, j, k);
 		sink_text(p->out, " ");
-		html_value(p, j, k + 1);
+		if (json_is(j, k, "length") && json_fixed(j, k + 1, 0, &bytes)) {
+			html_length(text, sizeof(text), bytes);
+			sink_text(p->out, text);
+		} else {
+			html_value(p, j, k + 1);
+		}
 	}
 }
 
@@ -168,29 +197,32 @@ static void evidence(struct page *p, const struct json *j)
 		sink_text(p->out, "</p>");
 }
 
-static void one_finding(struct page *p, const struct json *j)
+static void one_finding(struct page *p, const struct json *j, bool first)
 {
 	int ratio = json_get(j, 0, "ratio");
 	size_t len;
 	const char *digits = json_raw(j, ratio, &len);
 
-	sink_text(p->out, "<li>");
 	if (!json_is_null(j, ratio)) {
 		sink_text(p->out, "<div class=num>");
 		p->out->write(p->out, digits, len);
-		sink_text(p->out, " <small>");
-		sink_markup(p->out, j, json_get(j, 0, "name"));
-		sink_text(p->out, "</small></div>");
+		if (first) {
+			sink_text(p->out, " <small>");
+			sink_markup(p->out, j, json_get(j, 0, "name"));
+			sink_text(p->out, "</small>");
+		}
+		sink_text(p->out, "</div>");
 	}
 	sink_markup(p->out, j, json_get(j, 0, "text"));
-	evidence(p, j);
-	sink_text(p->out, "</li>");
 }
 
+/* Those with one name and one evidence share a card. */
 static void findings(struct page *p)
 {
+	static const char *const alike[] = {"name", "evidence", NULL};
 	const struct json *j;
-	unsigned n = 0;
+	unsigned last = 0;
+	u32 card = 0;
 
 	sink_text(p->out, "<section id=found><h2>What this run concludes</h2><ul class=found>");
 	/* What has a number first. */
@@ -198,13 +230,27 @@ static void findings(struct page *p)
 		unsigned at = 0;
 
 		while ((j = stream_each(p->s, "finding", &at))) {
+			u32 here = html_hash(j, alike);
+
 			if (json_is_null(j, json_get(j, 0, "ratio")) != pass)
 				continue;
-			one_finding(p, j);
-			n++;
+			if (card && here != card) {
+				evidence(p, stream_load(p->s, last));
+				sink_text(p->out, "</li>");
+				j = stream_load(p->s, at - 1);
+			}
+			if (here != card)
+				sink_text(p->out, "<li>");
+			one_finding(p, j, here != card);
+			card = here;
+			last = at - 1;
 		}
 	}
-	sink_text(p->out, n ? "</ul></section>" : "<li>Nothing beyond the tests.</li></ul></section>");
+	if (card)
+		evidence(p, stream_load(p->s, last));
+	else
+		sink_text(p->out, "<li>Nothing beyond the tests.");
+	sink_text(p->out, "</li></ul></section>");
 }
 
 /* -------------------------------------------------------------------- machine */

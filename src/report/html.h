@@ -17,9 +17,13 @@ struct page {
 
 /* A number as the stream has it, zeros behind the point left out; other values as text. */
 void html_value(struct page *p, const struct json *j, int at);
-/* {"length": 4096, "caches": "hot"} as "length 4096 · caches hot". */
 /* Says so where a measurement was taken with a neighbour on the core. */
 void html_shared(struct page *p, const struct json *j);
+/* 256, 4 KiB, 2 MiB. */
+void html_length(char *buf, size_t len, s64 bytes);
+/* Events that are alike in these fields (NULL ends them) have one hash. */
+u32 html_hash(const struct json *j, const char *const *keys);
+/* {"length": 4096, "caches": "hot"} as "length 4 KiB · caches hot". */
 void html_params(struct page *p, const struct json *j, int at);
 /* Every table says whose it is: `title`, the run and the machine. */
 void html_caption(struct page *p, const char *title);

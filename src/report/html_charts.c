@@ -134,6 +134,7 @@ static void group_key(const struct json *j, char *buf, size_t len)
 {
 	int params = json_get(j, 0, "params");
 	size_t at = 0;
+	s64 bytes;
 
 	*buf = 0;
 	for (int k = json_first(j, params); k != JSON_NONE && at < len; k = json_next(j, k)) {
@@ -143,6 +144,8 @@ static void group_key(const struct json *j, char *buf, size_t len)
 			continue;
 		json_text(j, k, key, sizeof(key));
 		json_text(j, k + 1, text, sizeof(text));
+		if (json_is(j, k, "length") && json_fixed(j, k + 1, 0, &bytes))
+			html_length(text, sizeof(text), bytes);
 		at += mc_snprintf(buf + at, len - at, "%s%s %s", at ? " \xc2\xb7 " : "", key, text);
 	}
 }
@@ -380,19 +383,23 @@ static void y_label(struct page *p, const char *y, s64 value)
 }
 
 /* As many lengths as have room for their digits. */
-static void x_labels(struct page *p)
+static void x_labels(struct page *p, bool lengths)
 {
 	int last = -1000, end = place_x(chart.x_max);
 
 	for (unsigned i = 0; i < chart.count; i++) {
 		s64 x = chart.points[i].x;
 		int at = place_x(x);
+		char text[24];
 
 		if (at - last < 58 || (at != end && end - at < 84))
 			continue;
 		last = at;
-		sink_fmt(p->out, "<text x=%d y=%d text-anchor=%s>%lld</text>", at, HEIGHT - 8,
-			 at == end ? "end" : "middle", (long long)x);
+		mc_snprintf(text, sizeof(text), "%lld", (long long)x);
+		if (lengths)
+			html_length(text, sizeof(text), x);
+		sink_fmt(p->out, "<text x=%d y=%d text-anchor=%s>%s</text>", at, HEIGHT - 8,
+			 at == end ? "end" : "middle", text);
 	}
 }
 
@@ -479,7 +486,7 @@ bool html_lines(struct page *p, const char *bench, const char *x, const char *y,
 	y_label(p, y, chart.y_max);
 	if (place_y(chart.y_min) - place_y(chart.y_max) > 14)
 		y_label(p, y, chart.y_min);
-	x_labels(p);
+	x_labels(p, *x == 'l');
 	for (unsigned i = 0; i < chart.series; i++)
 		one_line(p, i);
 	sink_text(p->out, "</svg>");

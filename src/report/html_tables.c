@@ -27,25 +27,11 @@ struct seen {
 	unsigned times[64], count;
 };
 
-static u32 hash_of(const struct json *j)
-{
-	static const char *const keys[] = {"name", "choice", "after"};
-	u32 hash = 0x811c9dc5;
-
-	for (size_t k = 0; k < ARRAY_SIZE(keys); k++) {
-		size_t len;
-		const char *text = json_raw(j, json_get(j, 0, keys[k]), &len);
-
-		while (len--)
-			hash = (hash ^ (u8)*text++) * 0x01000193;
-	}
-	return hash;
-}
-
 /* How often the like of it was seen, this time included. */
 static unsigned *times_seen(struct seen *seen, const struct json *j)
 {
-	u32 hash = hash_of(j);
+	static const char *const alike[] = {"name", "choice", "after", NULL};
+	u32 hash = html_hash(j, alike);
 	unsigned i = 0;
 
 	while (i < seen->count && seen->hash[i] != hash)
