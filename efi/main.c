@@ -45,11 +45,14 @@ static bool only_told(void)
 /* Where mcspin's own tables lie: above 4 GiB, where careless code breaks, if there is memory. */
 static void tell_tables(void)
 {
+	extern u8 _text[]; /* linker/mcspin.lds */
 	u64 lowest = min_of(memory_cr3(), (u64)traps_area(0));
 
 	event_begin("tables");
 	event_hex64("cr3", memory_cr3());
 	event_hex64("gdt_tss_stacks", (u64)traps_area(0));
+	/* What patched bytes are read back through; without it through their own mapping. */
+	event_bool("second_mapping", memory_text_alias(_text) != NULL);
 	event_bool("above_4g", memory_cr3() && lowest >> 32);
 	event_end();
 }

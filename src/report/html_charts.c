@@ -289,8 +289,6 @@ static void insert(struct point point)
 {
 	unsigned i;
 
-	if (chart.count == MAX_POINTS)
-		return;
 	for (i = chart.count++; i && chart.points[i - 1].x > point.x; i--)
 		chart.points[i] = chart.points[i - 1];
 	chart.points[i] = point;
@@ -317,7 +315,9 @@ static void collect(struct page *p, const char *bench, const char *x, const char
 		struct point point = {.y = number(j, y), .event = at - 1};
 		int series;
 
-		if (!json_is(j, json_get(j, 0, "name"), bench) || point.y <= 0 ||
+		/* A line without a point would have no legend. */
+		if (chart.count == MAX_POINTS ||
+		    !json_is(j, json_get(j, 0, "name"), bench) || point.y <= 0 ||
 		    (what && !what_is(j, what)) ||
 		    !json_fixed(j, json_get(j, json_get(j, 0, "params"), x), 0, &point.x) ||
 		    point.x <= 0)

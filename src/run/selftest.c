@@ -114,34 +114,55 @@ static bool peek(const u8 *p)
 	return ok;
 }
 
-static void peek_at_absent(void *arg)
+/* The same for a write. */
+static bool scribble(u8 *p)
 {
-	bool *ok = arg;
+	bool ok = true;
 
-	*ok = peek(platform_arena());
+	__asm__ volatile("1:	movb $1, (%1)\n"
+			 "	jmp 3f\n"
+			 "2:	movb $0, %0\n"
+			 "3:\n" _ASM_EXTABLE_TYPE(1b, 2b, EX_TYPE_DEFAULT)
+			 : "+q"(ok)
+			 : "r"(p)
+			 : "memory");
+	return ok;
+}
+
+struct access {
+	bool absent_read, read_only_written;
+};
+
+static void try_both(void *arg)
+{
+	struct access *a = arg;
+
+	a->absent_read = peek(platform_arena());
+	a->read_only_written = scribble(platform_arena() + PAGE_SIZE);
 }
 
 TEST(selftest, fault_recovered, "a page fault arrives, is looked up in the extable, and continues",
      NEED_ARENA)
 {
 	u64 before = this_cpu()->fixup_count;
-	bool read;
+	struct access a;
 
-	check(t, platform_arena_protect(0, 1, ARENA_READ_WRITE) == 0, "page not made present");
-	check(t, peek(platform_arena()), "a present page faulted");
+	check(t, platform_arena_protect(0, 2, ARENA_READ_WRITE) == 0, "pages not made present");
+	try_both(&a);
+	check(t, a.absent_read && a.read_only_written, "a present page faulted");
 	check(t, platform_arena_protect(0, 1, ARENA_ABSENT) == 0, "page not made absent");
-	check(t, !peek(platform_arena()), "an absent page was read");
-	check(t, this_cpu()->fixup_count == before + 1, "fix-ups counted: %llu, not 1",
-	      (unsigned long long)(this_cpu()->fixup_count - before));
+	check(t, platform_arena_protect(1, 1, ARENA_READ_ONLY) == 0, "page not made read-only");
 	for (unsigned cpu = 0; cpu < platform_cpus(); cpu++) {
-		if (cpu == platform_control_cpu() || !platform_cpu_usable(cpu))
+		if (!platform_cpu_usable(cpu))
 			continue;
-		read = true;
-		check(t, platform_post(cpu, peek_at_absent, &read) == 0 && !platform_wait(cpu, 2000),
-		      "processor %u did not answer", cpu);
-		check(t, !read, "processor %u read an absent page", cpu);
+		a = (struct access){true, true};
+		check(t, !on_cpu(cpu, try_both, &a, 2000), "processor %u did not answer", cpu);
+		check(t, !a.absent_read, "processor %u read an absent page", cpu);
+		check(t, !a.read_only_written, "processor %u wrote to a read-only page", cpu);
 	}
-	platform_arena_protect(0, 1, ARENA_READ_WRITE);
+	check(t, this_cpu()->fixup_count == before + 2, "fix-ups counted: %llu, not 2",
+	      (unsigned long long)(this_cpu()->fixup_count - before));
+	platform_arena_protect(0, 2, ARENA_READ_WRITE);
 }
 
 static bool skip_ud2(struct pt_regs *regs, u64 addr)

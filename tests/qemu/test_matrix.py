@@ -59,6 +59,7 @@ def test_run(name, boot):
     check_files(run)
     assert run.alone() <= case.seconds, (f"{run.seconds:.1f} s, {run.waited:.1f} of them waiting for "
                                          f"the host; the budget is {case.seconds}")
+    assert run.one("tables")["second_mapping"], "patched bytes were not read back through another mapping"
     if case.memory == "6G":
         assert run.one("tables")["above_4g"], "the tables were to lie above 4 GiB"
 
