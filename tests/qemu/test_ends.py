@@ -80,3 +80,20 @@ def test_escape(folder, press, during):
     results = run.results()
     assert results["run"]["result"] == "error" and len(results["tests"]) == len(run.tests())
     assert run.file("report.html").exists() and run.file("junit.xml").exists()
+
+
+def test_foreign_nmi(folder):
+    """An NMI that mcspin did not send, as a BMC's button does: a crash report, not silence. It may come
+    inside a firmware service, and then the files keep what they had."""
+    disk, qmp, sent = folder / "disk.img", Qmp(), []
+    rig.make_disk(disk, "quick=1 bench=none exit=qemu hold=0")
+
+    def watch(line, event):
+        qmp.begin()
+        if event and event["event"] == "test" and not sent:
+            sent.append(qmp.monitor.human("nmi"))
+
+    run = rig.boot(folder, disk=disk, smp=1, extra=qmp.extra, watch=watch)
+    crash = run.one("crash")
+    assert crash["vector"] == "NMI" and "nothing expected" in crash["why"], crash
+    assert run.code == rig.FAIL and run.result in (None, "error"), run.tail()
