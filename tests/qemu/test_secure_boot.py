@@ -43,3 +43,10 @@ def test_signed_starts(boot, signed):
     assert "gaps between" not in subprocess.run(
         ["sbverify", "--list", str(rig.BUILD / "mcspin.signed.efi")], capture_output=True,
         text=True).stderr
+
+
+def test_signed_cd_starts(tmp_path, signed):
+    """What a BMC attaches; its first word is enough."""
+    run = rig.boot(tmp_path, disk=signed.with_suffix(".iso"), drive="cd", read_only=True, smp=1,
+                   watch=lambda line, event: rig.STOP if event else None, timeout=60, **SECURE)
+    assert run.of("run"), run.tail()
