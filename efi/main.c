@@ -89,7 +89,8 @@ static bool take_machine(void)
 	return true;
 }
 
-/* On the boot processor, or on the referee. */
+/* On the boot processor, or on the referee: the application processor that takes its place where the
+ * firmware wants the boot processor for itself. */
 static void check_and_time(void)
 {
 	run_started(platform_cpus());

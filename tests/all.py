@@ -5,6 +5,7 @@
 all.py BUILD UNIT…: prints what each part prints, and closes with `N passed, N failed, N skipped`
 over all of them. A part that ends badly without a count is a failure of its own.
 """
+import os
 import re
 import subprocess
 import sys
@@ -28,7 +29,8 @@ def part(name, command, count, total):
     print(f"== {name}", flush=True)
     start, lines = time.monotonic(), []
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          errors="replace", stdin=subprocess.DEVNULL) as process:
+                          errors="replace", stdin=subprocess.DEVNULL,
+                          env=dict(os.environ, PYTHONUNBUFFERED="1")) as process:
         for line in process.stdout:
             lines.append(line)
             if not line.startswith("# mcspin "):
@@ -85,7 +87,7 @@ def main():
                                         "test=live_flips"], count_ktap, total)
     part("plans and mutants", [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q",
                                "--tb=short", str(HERE / "host")], count_pytest, total)
-    part("QEMU", [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "--tb=short",
+    part("QEMU", [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-v", "--tb=short",
                   "-x" if "--stop" in sys.argv else "--durations=10", str(HERE / "qemu")],
          count_pytest, total)
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
