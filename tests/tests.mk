@@ -93,6 +93,11 @@ test: $(BUILD)/mcspin.img $(UNITS) $(BUILD)/host/mcspin-host $(BUILD)/host/plan 
 	@$(PYTHON) tests/all.py $(BUILD) $(UNITS)
 
 .PHONY: screenshot soak
+#help make stress            5 million contended acquisitions of each lock, with two threads a processor
+.PHONY: stress
+stress: $(BUILD)/host/mcspin-host
+	@$(BUILD)/host/mcspin-host cpus=$$((2 * $$(nproc))) suite=osq test=alone bench=lock_stress
+
 #help make screenshot        build/screenshot.png: the graphical console at the end of a run
 screenshot: $(BUILD)/mcspin.img | $(BUILD)/.need-qemu
 	@rm -f $(BUILD)/screenshot.png
