@@ -19,6 +19,8 @@ struct contestant {
 	/* Which of its turns it is in, has ended, has left the queue in. */
 	u32 turn, ended, left;
 	u64 overtaken, ordered;
+	u64 lines[PMU_EVENTS];
+	u32 uncounted;
 	u64 handoff[CONTEST_SAMPLES];
 } __aligned(CACHE_LINE);
 
@@ -276,33 +278,43 @@ struct ticket_of_admission {
 };
 static struct ticket_of_admission *tickets;
 
+/* Turns until the window is over. */
+static void take_turns(const struct contest *c, struct contestant *me)
+{
+	u64 before, now = rdtsc_ordered(), end = now + c->window;
+
+	me->first = now;
+	while ((s64)(end - now) > 0) {
+		if (c->order)
+			turn_in_order(c, me, now);
+		else
+			turn(c, me, now);
+		if (c->gap)
+			tsc_spin(c->gap);
+		before = now;
+		now = rdtsc_ordered();
+		me->longest_turn = max_of(me->longest_turn, now - before);
+	}
+	me->last = now;
+}
+
 static void compete(void *arg)
 {
 	struct ticket_of_admission *t = arg;
 	struct contest *c = t->c;
 	struct contestant *me = &contestants[t->place];
 	unsigned long flags = platform_irq_save();
-	u64 before, now, end;
+	struct pmu_saved saved;
 
 	me->percpu = this_cpu();
 	me->percpu->need_resched = 0;
+	me->uncounted = !c->pmu || pmu_begin(c->pmu, &saved);
 	if (cpu_barrier_wait(&gate, tsc_from_us(2 * patience_us()))) {
 		me->started = 1;
-		me->first = now = rdtsc_ordered();
-		end = now + c->window;
-		while ((s64)(end - now) > 0) {
-			if (c->order)
-				turn_in_order(c, me, now);
-			else
-				turn(c, me, now);
-			if (c->gap)
-				tsc_spin(c->gap);
-			before = now;
-			now = rdtsc_ordered();
-			me->longest_turn = max_of(me->longest_turn, now - before);
-		}
-		me->last = now;
+		take_turns(c, me);
 	}
+	if (!me->uncounted)
+		pmu_end(c->pmu, &saved, me->lines);
 	__atomic_store_n(&me->done, 1, __ATOMIC_RELEASE);
 	see_them_out(c);
 	platform_irq_restore(flags);
@@ -336,6 +348,9 @@ static void gather_one(struct contest *c, struct contestant *p)
 	c->lost += p->lost;
 	c->overtaken += p->overtaken;
 	c->ordered += p->ordered;
+	c->uncounted += p->uncounted;
+	for (unsigned e = 0; e < PMU_EVENTS; e++)
+		c->lines[e] += p->lines[e];
 	for (unsigned s = 0; s < min_of(p->handoffs, (u64)CONTEST_SAMPLES); s++)
 		c->handoff[c->handoffs++] = p->handoff[s];
 }

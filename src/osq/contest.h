@@ -9,6 +9,7 @@
 #ifndef MCSPIN_OSQ_CONTEST_H
 #define MCSPIN_OSQ_CONTEST_H
 
+#include "../cpu/pmu.h"
 #include "osq.h"
 
 #define CONTEST_SAMPLES 64 /* hand-offs kept by each processor, a power of two */
@@ -29,12 +30,16 @@ struct contest {
 	 * within one hold are not told apart.
 	 */
 	bool order;
+	/* Count the lines that the processors fetch; NULL, or counters that are not missing. */
+	const struct pmu *pmu;
 
 	/* Results. */
 	u64 acquired, aborted;
 	u64 least, most;    /* acquisitions of one processor */
 	u64 deviation;	    /* standard deviation of them over their mean, in 1/1000 */
 	u64 overtaken, ordered;
+	u64 lines[PMU_EVENTS];
+	unsigned uncounted; /* processors whose counters refused */
 	/* Where the processors' TSCs cannot be compared there are no hand-offs, `together` is 0, and
 	 * `ticks` is the longest time of one processor. */
 	bool comparable;

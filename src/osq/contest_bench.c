@@ -41,6 +41,7 @@ struct measured {
 	u64 deviation[ROUNDS], together[ROUNDS];
 	u64 aborted, longest_wait, least, most;
 	u64 ordered; /* services whose order was judged */
+	u64 lines[PMU_EVENTS]; /* in each turn, in 1/1000 */
 };
 
 static struct {
@@ -53,6 +54,7 @@ static struct {
 	/* The best form between two processors, by hand-off. */
 	u64 best_handoff, best_multiple;
 	const struct lock_variant *best;
+	struct pmu pmu;
 	bool broken;
 } field;
 
@@ -175,6 +177,10 @@ static void emit_point(const struct bench *b, const struct contest *c, const cha
 		else
 			event_null("together");
 		event_u64("ordered", m->ordered);
+		if (!field.pmu.missing) {
+			event_fixed("lines_fetched", (s64)m->lines[PMU_FETCHED], 3);
+			event_fixed("lines_from_memory", (s64)m->lines[PMU_FROM_MEMORY], 3);
+		}
 		event_u64("least", m->least);
 		event_u64("most", m->most);
 		event_u64("aborted", m->aborted);
@@ -231,6 +237,33 @@ static void look_at_order(struct contest *c)
 	}
 }
 
+/* And once for the lines that each turn fetches, hand-off and all. Counters that say nothing where
+ * lines must move are believed in nothing. */
+static void count_lines(const struct contest *c)
+{
+	u64 all = 0;
+
+	for (unsigned l = 0; l < field.locks && !field.broken && !field.pmu.missing; l++) {
+		struct contest o = {.v = field.lock[l], .cpus = c->cpus, .n = c->n, .hold = c->hold,
+				    .gap = c->gap, .pmu = &field.pmu};
+
+		run_clean(&o);
+		for (unsigned e = 0; e < PMU_EVENTS; e++)
+			field.m[l].lines[e] = o.lines[e] * 1000 / max_of(o.acquired, 1ull);
+		all += o.lines[PMU_FETCHED];
+		if (o.uncounted)
+			field.pmu.missing = PMU_REFUSED;
+	}
+	if (!field.pmu.missing && c->n > 1 && !all)
+		field.pmu.missing = PMU_STANDS;
+}
+
+static void tell_uncounted(void)
+{
+	if (field.pmu.missing)
+		run_leave_out("contest lines_fetched", field.pmu.missing);
+}
+
 /* All locks, round by round, in an order that rotates. */
 static void measure_point(const struct bench *b, const u16 *cpus, unsigned n, unsigned load,
 			  const char *distance)
@@ -239,6 +272,7 @@ static void measure_point(const struct bench *b, const u16 *cpus, unsigned n, un
 
 	memset(field.m, 0, MAX_LOCKS * sizeof(*field.m));
 	look_at_order(&c);
+	count_lines(&c);
 	for (unsigned round = 0; round < ROUNDS && !field.broken; round++) {
 		for (unsigned i = 0; i < field.locks && !field.broken; i++) {
 			c = (struct contest){.cpus = cpus,
@@ -371,12 +405,14 @@ BENCH(contest, "every lock under contention, beside the time that a cache line n
 		run_worsen(RESULT_ERROR, "contest: no memory");
 		return;
 	}
+	pmu_decide(&field.pmu, &boot_cpu_data, &cpu_source_live);
 	choose_locks();
 	choose_window(b);
 	if (!tsc_comparable())
 		run_leave_out("contest what=handoff, together", TSC_INCOMPARABLE);
 	by_distance(b);
 	by_number(b);
+	tell_uncounted();
 	if (!field.broken) {
 		tell_best();
 		tell_index();

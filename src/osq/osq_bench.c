@@ -9,6 +9,7 @@
 #include "../alt/insn.h"
 #include "../bench/bench.h"
 #include "../cpu/percpu.h"
+#include "../cpu/pmu.h"
 #include "../platform.h"
 #include "../report/event.h"
 #include "../run/run.h"
@@ -136,6 +137,40 @@ static void tell_instructions(const struct lock_variant *v, unsigned count)
 	event_finding("spin_instructions", text, true, count, 0, evidence);
 }
 
+#define SPINS_COUNTED 10000
+
+/* Lines that a spin fetches: none, unless its loads are of lines that others write. */
+static void count_lines(const struct bench_case *cases, unsigned n)
+{
+	struct pmu pmu;
+
+	pmu_decide(&pmu, &boot_cpu_data, &cpu_source_live);
+	for (unsigned i = 0; i < n && !pmu.missing; i++) {
+		const struct lock_variant *v = of(cases[i].ctx);
+		unsigned long flags = platform_irq_save();
+		struct pmu_saved saved;
+		u64 lines[PMU_EVENTS];
+
+		v->probe->play_waiting();
+		if (pmu_begin(&pmu, &saved)) {
+			pmu.missing = PMU_REFUSED;
+		} else {
+			v->probe->spin(SPINS_COUNTED);
+			pmu_end(&pmu, &saved, lines);
+		}
+		platform_irq_restore(flags);
+		if (pmu.missing)
+			break;
+		event_begin("spin_lines");
+		event_str("variant", v->name);
+		event_fixed("lines_fetched", (s64)lines[PMU_FETCHED], 4);
+		event_fixed("lines_from_memory", (s64)lines[PMU_FROM_MEMORY], 4);
+		event_end();
+	}
+	if (pmu.missing)
+		run_leave_out("spin lines_fetched", pmu.missing);
+}
+
 BENCH(spin, "one round of the spin loop, nothing coming", 0, 5)
 {
 	struct trace_loop *loop = platform_alloc(sizeof(*loop));
@@ -147,6 +182,7 @@ BENCH(spin, "one round of the spin loop, nothing coming", 0, 5)
 		cases[i].params[0] = (struct bench_param){"instructions", NULL, count[i]};
 	}
 	bench_run(b, cases, n);
+	count_lines(cases, n);
 	if (loop && n > 2 && cases[0].stats && cases[2].stats) {
 		for (unsigned i = 0; i < 3; i++)
 			tell_instructions(of(cases[i].ctx), count[i]);

@@ -13,6 +13,8 @@ ALT, INSN = "src/alt/alternative.c", "src/alt/insn.c"
 POKE, JUMP, CPU = "src/alt/text-patching.c", "src/alt/jump_label.c", "src/cpu/features.c"
 STATS, COMPARE, SCREEN = "src/bench/stats.c", "src/report/compare.c", "src/report/screen.c"
 
+PMU = "src/cpu/pmu.c"
+
 # name, source, what stands there, what the mutant says, the unit that must fail
 MUTANTS = [
     ("swapped_flag", ALT, "return has != !!(a->flags & ALT_FLAG_NOT);",
@@ -102,6 +104,11 @@ MUTANTS = [
     ("exhibits_lose_their_place", SCREEN, "if (part_of(f) != p)", "if (p && part_of(f) != p)",
      "test_report"),
     ("text_cut_in_a_word", SCREEN, "len && text[len] != ' ';)", "len && 0;)", "test_report"),
+    ("counters_kept", PMU, "\tif (err)\n\t\tput_back(p, s);", "", "test_pmu"),
+    ("counter_restarted_only", PMU, "s->control[i]);\n\t}\n\tif (p->global)\n",
+     "0);\n\t}\n\tif (p->global)\n", "test_pmu"),
+    ("missing_event_counted", PMU, " || r.ebx & INTEL_LACKS_BOTH", "", "test_pmu"),
+    ("process_may_count", PMU, "if (!platform_ring0())", "if (0)", "test_pmu"),
 ]
 
 
