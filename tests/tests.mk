@@ -18,6 +18,7 @@ $(BUILD)/.need-zydis: tests/need tests/tests.mk
 	@tests/need libzydis-dev && touch $@
 LDLIBS_test_alternative := -Wl,--wrap=platform_text_read
 LDLIBS_test_bench := -Wl,--wrap=platform_ref_timers
+LDLIBS_test_contest := -Wl,--wrap=platform_cpus_shared
 LDLIBS_test_pmu := $(foreach f,rdmsr wrmsr ring0,-Wl,--wrap=platform_$(f))
 LDLIBS_test_fragile := -Wl,--wrap=platform_pci_read32
 
