@@ -38,14 +38,14 @@ static struct contestant *contestants; /* by place in contest.cpus */
 static u64 *handoff_pool;
 static struct cpu_barrier gate __aligned(CACHE_LINE);
 
-int contest_init(void)
+__cold int contest_init(void)
 {
 	contestants = platform_alloc(platform_cpus() * sizeof(*contestants));
 	handoff_pool = platform_alloc(platform_cpus() * sizeof(u64) * CONTEST_SAMPLES);
 	return contestants && handoff_pool ? 0 : -ENOMEM;
 }
 
-u64 isqrt(u64 x)
+__cold u64 isqrt(u64 x)
 {
 	u64 root = 0;
 
@@ -60,7 +60,7 @@ u64 isqrt(u64 x)
 	return root;
 }
 
-unsigned contest_cpus(u16 *cpus, unsigned want)
+__cold unsigned contest_cpus(u16 *cpus, unsigned want)
 {
 	unsigned self = smp_processor_id(), n = 0;
 
@@ -134,7 +134,7 @@ static __always_inline void inside(const struct contest *c, struct contestant *m
  * before it looks for a reason to leave. Refused again, we wait for one who is no longer there: a
  * hand-off was lost. The flag is cleared before `alone` is read and set after it is written.
  */
-static noinline void refused(const struct contest *c, struct contestant *me)
+static noinline __cold void refused(const struct contest *c, struct contestant *me)
 {
 	u32 *flag = &me->percpu->need_resched;
 
@@ -171,7 +171,7 @@ static __always_inline void turn(const struct contest *c, struct contestant *me,
 
 /* By the holder. In its turn k before and after it is seen as the last: it joined in that turn, for
  * a turn ends before the next begins, and nobody but us can leave by way of the lock. */
-static void note_last(const struct contest *c, const struct contestant *me)
+static __cold void note_last(const struct contest *c, const struct contestant *me)
 {
 	u32 last = c->v->tail();
 
@@ -188,7 +188,7 @@ static void note_last(const struct contest *c, const struct contestant *me)
 
 /* We were served, and one noted before we asked had not come to an end. It may be about to say that
  * it left; else it will be served, after us. */
-static void judge_order(struct contestant *me, u64 noted)
+static __cold void judge_order(struct contestant *me, u64 noted)
 {
 	struct contestant *p = &contestants[(noted >> 32) - 1];
 	u64 start = rdtsc_ordered(), bound = tsc_from_us(2000000);
@@ -202,7 +202,7 @@ static void judge_order(struct contestant *me, u64 noted)
 }
 
 /* A turn that is not timed. */
-static void turn_in_order(const struct contest *c, struct contestant *me, u64 before)
+static __cold void turn_in_order(const struct contest *c, struct contestant *me, u64 before)
 {
 	u64 noted = READ_ONCE(guarded.noted);
 	bool early = false;
@@ -238,7 +238,7 @@ static u64 patience_us(void)
 #define GIVE_UP_MS 30000 /* what has not run for so long is not merely slow */
 
 /* The one contestant that is not done, or the last of several; NULL when all are. */
-static struct contestant *straggler(const struct contest *c, unsigned *count)
+static __cold struct contestant *straggler(const struct contest *c, unsigned *count)
 {
 	struct contestant *last = NULL;
 
@@ -255,7 +255,7 @@ static struct contestant *straggler(const struct contest *c, unsigned *count)
 /* Whoever is done calls the others out of the queue, one by one, when they do not come: a lost
  * hand-off ends in a failed check, not in a machine that stands. Only the last one is told that it
  * is alone, because only it can know that nobody who is merely slow has the lock. */
-static void see_them_out(const struct contest *c)
+static __cold void see_them_out(const struct contest *c)
 {
 	u64 start = rdtsc_ordered(), gone;
 	u64 grace = tsc_from_us(patience_us());
@@ -322,7 +322,7 @@ static void compete(void *arg)
 
 /* -------------------------------------------------------------------- all of them */
 
-static void spread_of(struct contest *c)
+static __cold void spread_of(struct contest *c)
 {
 	u64 mean = c->acquired / c->n, squares = 0;
 
@@ -334,7 +334,7 @@ static void spread_of(struct contest *c)
 	c->deviation = mean ? isqrt(squares / c->n) * 1000 / mean : 0;
 }
 
-static void gather_one(struct contest *c, struct contestant *p)
+static __cold void gather_one(struct contest *c, struct contestant *p)
 {
 	c->acquired += p->acquired;
 	c->aborted += p->aborted;
@@ -355,7 +355,7 @@ static void gather_one(struct contest *c, struct contestant *p)
 		c->handoff[c->handoffs++] = p->handoff[s];
 }
 
-static void gather(struct contest *c)
+static __cold void gather(struct contest *c)
 {
 	u64 first = ~0ull, last_first = 0, first_last = ~0ull, last = 0, longest = 0;
 
@@ -386,7 +386,7 @@ static void gather(struct contest *c)
 	spread_of(c);
 }
 
-static bool dirty(const struct contest *c)
+static __cold bool dirty(const struct contest *c)
 {
 	if (!c->v->idle())
 		return true;
@@ -397,14 +397,14 @@ static bool dirty(const struct contest *c)
 	return false;
 }
 
-u64 contest_wait_bound(const struct contest *c)
+__cold u64 contest_wait_bound(const struct contest *c)
 {
 	if (boot_cpu_data.emulated || platform_cpus_shared() || !c->v->fifo)
 		return 0;
 	return tsc_from_us(platform_ring0() ? 10000 : 1000000) + c->n * c->hold;
 }
 
-int contest_run(struct contest *c)
+__cold int contest_run(struct contest *c)
 {
 	unsigned self = smp_processor_id(), place = c->n;
 
@@ -439,7 +439,7 @@ int contest_run(struct contest *c)
 	return c->absent || c->late ? -ENODEV : 0;
 }
 
-bool contest_clean(const struct contest *c, char *why, size_t len)
+__cold bool contest_clean(const struct contest *c, char *why, size_t len)
 {
 	if (c->intruders)
 		mc_snprintf(why, len, "%s: two holders at once, %llu times", c->v->name,
@@ -523,7 +523,7 @@ static void do_ping(void *arg)
 	platform_irq_restore(flags);
 }
 
-unsigned line_transfer(unsigned a, unsigned b, u64 *samples, unsigned count)
+__cold unsigned line_transfer(unsigned a, unsigned b, u64 *samples, unsigned count)
 {
 	struct pinging p = {samples, 0};
 	unsigned self = smp_processor_id();

@@ -112,7 +112,7 @@ static void OSQ_NAME(osq_unlock)(void)
 	OSQ_HAND_OFF_RELEASE(OSQ_NODES[mine].word, OSQ_UNLOCKED_VAL);
 }
 
-static bool __unused OSQ_NAME(idle)(void)
+static __cold bool __unused OSQ_NAME(idle)(void)
 {
 	s32 tail = osq_read(OSQ_NAME(queue).tail);
 
@@ -120,14 +120,14 @@ static bool __unused OSQ_NAME(idle)(void)
 }
 
 /* Every node belongs to one processor, or is the tail. */
-static bool __unused OSQ_NAME(node_idle)(u32 cpu)
+static __cold bool __unused OSQ_NAME(node_idle)(u32 cpu)
 {
 	s32 tail = osq_read(OSQ_NAME(queue).tail);
 
 	return OSQ_MINE[cpu].node != (tail < 0 ? ~tail : tail);
 }
 
-static u32 __unused OSQ_NAME(tail)(void)
+static __cold u32 __unused OSQ_NAME(tail)(void)
 {
 	s32 tail = osq_read(OSQ_NAME(queue).tail);
 	s32 word = tail < 0 ? 0 : osq_read(OSQ_NODES[tail].word);
@@ -138,7 +138,7 @@ static u32 __unused OSQ_NAME(tail)(void)
 #ifdef OSQ_PROBES
 /* As in osq_lock.h; the other processor is played by node OSQ_FAKE. */
 
-static void OSQ_NAME(play_waiting)(void)
+static __cold void OSQ_NAME(play_waiting)(void)
 {
 	OSQ_NODES[OSQ_FAKE].word = encode_cpu((s32)OSQ_FAKE);
 }
@@ -158,7 +158,7 @@ static noinline void OSQ_NAME(spin)(unsigned n)
 	}
 }
 
-static void OSQ_NAME(play_holding)(void)
+static __cold void OSQ_NAME(play_holding)(void)
 {
 	struct osq_clh_mine *own = &OSQ_MINE[smp_processor_id()];
 
@@ -175,7 +175,7 @@ static noinline bool OSQ_NAME(hand_off)(void)
 	return OSQ_NAME(spin_on_owner)(&pred);
 }
 
-static void OSQ_NAME(play_end)(void)
+static __cold void OSQ_NAME(play_end)(void)
 {
 }
 #endif

@@ -132,18 +132,18 @@ static void OSQ_NAME(osq_unlock)(void)
 		OSQ_HAND_OFF(next->locked, 1);
 }
 
-static bool __unused OSQ_NAME(idle)(void)
+static __cold bool __unused OSQ_NAME(idle)(void)
 {
 	return osq_read(OSQ_NAME(queue).tail) == OSQ_UNLOCKED_VAL;
 }
 
 /* Nodes hold nothing of a queue that is empty. */
-static bool __unused OSQ_NAME(node_idle)(u32 cpu)
+static __cold bool __unused OSQ_NAME(node_idle)(u32 cpu)
 {
 	return !osq_read(OSQ_NODES[cpu].next);
 }
 
-static u32 __unused OSQ_NAME(tail)(void)
+static __cold u32 __unused OSQ_NAME(tail)(void)
 {
 	return (u32)osq_read(OSQ_NAME(queue).tail);
 }
@@ -151,7 +151,7 @@ static u32 __unused OSQ_NAME(tail)(void)
 #ifdef OSQ_PROBES
 /* What can be counted on one processor: the others are played by the node OSQ_FAKE. */
 
-static void OSQ_NAME(play_waiting)(void)
+static __cold void OSQ_NAME(play_waiting)(void)
 {
 	struct OSQ_NODE *node = OSQ_NODES + smp_processor_id(), *prev = OSQ_NODES + OSQ_FAKE;
 
@@ -176,7 +176,7 @@ static noinline void OSQ_NAME(spin)(unsigned n)
 }
 
 /* We hold the lock, OSQ_FAKE waits behind us. */
-static void OSQ_NAME(play_holding)(void)
+static __cold void OSQ_NAME(play_holding)(void)
 {
 	struct OSQ_NODE *node = OSQ_NODES + smp_processor_id(), *next = OSQ_NODES + OSQ_FAKE;
 
@@ -196,7 +196,7 @@ static noinline bool OSQ_NAME(hand_off)(void)
 	return OSQ_NAME(spin_on_owner)(OSQ_NODES + OSQ_FAKE);
 }
 
-static void OSQ_NAME(play_end)(void)
+static __cold void OSQ_NAME(play_end)(void)
 {
 	OSQ_NODES[smp_processor_id()].next = NULL;
 	OSQ_NAME(queue).tail = OSQ_UNLOCKED_VAL;

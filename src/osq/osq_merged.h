@@ -119,17 +119,17 @@ static void OSQ_NAME(osq_unlock)(void)
 		OSQ_HAND_OFF(next->prev_cpu, OSQ_UNLOCKED_VAL);
 }
 
-static bool __unused OSQ_NAME(idle)(void)
+static __cold bool __unused OSQ_NAME(idle)(void)
 {
 	return osq_read(OSQ_NAME(queue).tail) == OSQ_UNLOCKED_VAL;
 }
 
-static bool __unused OSQ_NAME(node_idle)(u32 cpu)
+static __cold bool __unused OSQ_NAME(node_idle)(u32 cpu)
 {
 	return !osq_read(OSQ_NODES[cpu].next);
 }
 
-static u32 __unused OSQ_NAME(tail)(void)
+static __cold u32 __unused OSQ_NAME(tail)(void)
 {
 	return (u32)osq_read(OSQ_NAME(queue).tail);
 }
@@ -137,7 +137,7 @@ static u32 __unused OSQ_NAME(tail)(void)
 #ifdef OSQ_PROBES
 /* As in osq_lock.h. */
 
-static void OSQ_NAME(play_waiting)(void)
+static __cold void OSQ_NAME(play_waiting)(void)
 {
 	OSQ_NODES[smp_processor_id()].prev_cpu = encode_cpu((s32)OSQ_FAKE);
 }
@@ -157,7 +157,7 @@ static noinline void OSQ_NAME(spin)(unsigned n)
 	}
 }
 
-static void OSQ_NAME(play_holding)(void)
+static __cold void OSQ_NAME(play_holding)(void)
 {
 	OSQ_NODES[OSQ_FAKE].next = NULL;
 	OSQ_NODES[OSQ_FAKE].prev_cpu = encode_cpu(smp_processor_id());
@@ -171,7 +171,7 @@ static noinline bool OSQ_NAME(hand_off)(void)
 	return OSQ_NAME(spin_on_owner)(OSQ_NODES + OSQ_FAKE) == OSQ_UNLOCKED_VAL;
 }
 
-static void OSQ_NAME(play_end)(void)
+static __cold void OSQ_NAME(play_end)(void)
 {
 	OSQ_NODES[smp_processor_id()].next = NULL;
 	OSQ_NAME(queue).tail = OSQ_UNLOCKED_VAL;
