@@ -34,6 +34,7 @@ all: $(BUILD)/mcspin.efi
 clean:
 	rm -rf $(BUILD)
 
+#help make                   build/mcspin.efi; V=1 shows the commands
 help:
 	@sed -n 's/^#help //p' $(MAKEFILE_LIST)
 .DELETE_ON_ERROR:
