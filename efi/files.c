@@ -117,14 +117,13 @@ static int replace(EFI_FILE_HANDLE in, const char *name, const void *data, size_
 	if (!h)
 		return error_of(status);
 	status = write_all(h, data, len);
-	if (status == EFI_SUCCESS) {
-		delete(in, name);
-		status = rename(h, name);
-	}
-	if (status == EFI_SUCCESS)
-		close(h);
-	else
+	if (status != EFI_SUCCESS) {
 		FW(h->Delete(h));
+		return error_of(status);
+	}
+	delete(in, name);
+	status = rename(h, name);
+	close(h); /* as new.tmp, where it could not be renamed */
 	return error_of(status);
 }
 

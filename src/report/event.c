@@ -18,18 +18,26 @@ static unsigned depth;
 
 static char *log_buf;
 static size_t log_len, log_cap;
+static bool log_full;
 static u64 last_line; /* TSC */
+static const char *lost; /* what of the stream has a hole */
 
 /* -------------------------------------------------------------------- the log */
 
 static void log_append(const char *text, size_t len)
 {
+	/* Not even a shorter one: a log with a hole would be believed. */
+	if (log_full)
+		return;
 	if (log_len + len > log_cap) {
 		size_t cap = log_cap ? log_cap * 2 : LOG_FIRST;
 		char *grown = cap <= LOG_MAX ? platform_alloc(cap) : NULL;
 
-		if (!grown)
-			return; /* the stream has the line; the views end earlier */
+		if (!grown) {
+			log_full = true; /* the stream has the line; the views end here */
+			lost = "the log has outgrown its memory: the files end before the run does";
+			return;
+		}
 		memcpy(grown, log_buf, log_len);
 		if (log_buf)
 			platform_free(log_buf, log_cap);
@@ -44,6 +52,11 @@ const char *event_log(size_t *len)
 {
 	*len = log_len;
 	return log_buf;
+}
+
+const char *event_lost(void)
+{
+	return lost;
 }
 
 static void send(const char *text, size_t len)
@@ -267,6 +280,7 @@ void event_end(void)
 		event_close();
 	if (full) {
 		/* Never a torn line: say which event was lost instead. */
+		lost = "an event did not fit into a line and was lost";
 		at = mc_snprintf(line, sizeof(line),
 				 "# mcspin {\"event\": \"warn\", \"text\": \"an event of kind %s "
 				 "did not fit into a line and was lost\"}",

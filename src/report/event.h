@@ -47,6 +47,8 @@ void event_beacon(const char *where);
 
 /* Everything streamed so far, for the views and the crash report. */
 const char *event_log(size_t *len);
+/* What of it is not there, one sentence; NULL: nothing is missing. */
+const char *event_lost(void);
 
 /*
  * A finding: something that the run concludes. `evidence` are "bench:…", "test:…", "site:…"

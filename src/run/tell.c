@@ -246,6 +246,8 @@ enum result run_end(void)
 	enum result result;
 
 	compare_with_baseline();
+	if (event_lost())
+		run_worsen(RESULT_ERROR, "%s", event_lost());
 	result = run_result();
 	tell_done(result);
 	run_save();

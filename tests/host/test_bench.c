@@ -8,6 +8,7 @@
 #include "../../src/bench/bench.h"
 #include "../../src/bench/tsc.h"
 #include "../../src/platform.h"
+#include "../../src/report/event.h"
 #include "../../src/run/options.h"
 #include "../../src/run/run.h"
 #include "host.h"
@@ -200,6 +201,26 @@ static void two_decimals(void **state)
 	assert_string_equal(ratio_text(text, 20000, 99), "2.00");
 }
 
+/* A log that cannot grow ends, and the run is told: it has no holes. */
+static void log_outgrows(void **state)
+{
+	char text[4000];
+	size_t len, before;
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = 0;
+	assert_null(event_lost());
+	for (unsigned i = 0; i < 50000 && !event_lost(); i++)
+		event_warn("%s", text);
+	assert_non_null(event_lost());
+	event_log(&before);
+	event_warn("short");
+	event_log(&len);
+	assert_int_equal(len, before);
+	assert_int_equal(run_end(), RESULT_ERROR);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -207,6 +228,7 @@ int main(void)
 		cmocka_unit_test(not_believed),	 cmocka_unit_test(bounded),
 		cmocka_unit_test(one_operation), cmocka_unit_test(overhead_is_taken_off),
 		cmocka_unit_test(ratio_of_pairs), cmocka_unit_test(two_decimals),
+		cmocka_unit_test(log_outgrows), /* last: nothing is logged from then on */
 	};
 
 	options_init(&options);
