@@ -102,7 +102,7 @@ class View:
                   f"(p95 {number(e['p95'])}, {e['samples']} samples)")
 
     def on_finding(self, e):
-        if e["name"] in EXHIBITS:
+        if e["name"] in EXHIBITS and e["ratio"] is not None:  # none: a time under emulation
             self.exhibits.append(e)
         self.line(f"finding   {e['name']}: {e['text']}")
 

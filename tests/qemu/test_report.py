@@ -319,3 +319,13 @@ def test_other_machine_is_refused(compared):
     assert not run.of("compare_row") and not changes(run)
     assert re.search(r"firmware \(EDK II \d\.\d.*, now EDK II \d\.\d, 2\.07 11/30/2026\)",
                      compare["verdict"]), compare["verdict"]
+
+
+def test_missing_baseline_is_no_pass(tmp_path):
+    """A comparison that was asked for and not made: one last word, and it is not a pass."""
+    done = subprocess.run([rig.BUILD / "host/mcspin-host", "suite=selftest", "bench=none",
+                           "baseline=nope", f"out={tmp_path}"], capture_output=True, text=True,
+                          timeout=60)
+    assert done.returncode
+    assert re.findall(r'"event": "done".*"result": "(\w+)"', done.stdout) == ["error"]
+    assert "no comparison: baseline nope/results.json cannot be read" in done.stdout
