@@ -256,7 +256,7 @@ TEST(osq, unqueue_exits_clh, "the same in the queue whose waiters poll their pre
 	      "a predecessor that left was not followed");
 	play_clh[p].word = OSQ_UNLOCKED_VAL;
 	queue_play_clh.tail = (s32)p;
-	check(t, osq_lock_play_clh() && play_mine[me].pred == (s32)p,
+	check(t, osq_lock_play_clh() && play_mine[me].pred == ~(s32)p,
 	      "a free lock was not taken");
 	osq_unlock_play_clh();
 	check(t, play_mine[me].node == (s32)me && queue_play_clh.tail == ~(s32)p,

@@ -47,8 +47,8 @@ struct osq_clh_node {
 	s32 word;
 } __aligned(CACHE_LINE);
 struct osq_clh_mine {
-	s32 node, pred; /* indices of the node we own, and of the one that becomes ours */
-	s32 waited;	/* for the lock that we hold */
+	s32 node; /* index of the node that we own */
+	s32 pred; /* of the one that becomes ours; ~index when we did not have to wait for it */
 } __aligned(CACHE_LINE);
 #define OSQ_CLH_SEEN (-0x7fffffff - 1)
 

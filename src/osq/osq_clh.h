@@ -87,13 +87,11 @@ static bool OSQ_NAME(osq_lock)(void)
 	osq_plain(OSQ_NODES[mine].word, encode_cpu(smp_processor_id()));
 	/* Full barrier: who finds our node must not find it released, as it was left. */
 	pred = atomic_xchg(&OSQ_NAME(queue).tail, mine);
-	own->waited = false;
-	if (pred < 0) {
-		own->pred = ~pred;
-		return true;
+	if (pred >= 0 && osq_read(OSQ_NODES[pred].word) == OSQ_UNLOCKED_VAL) {
+		smp_acquire__after_ctrl_dep();
+		pred = ~pred;
 	}
-	own->waited = osq_read(OSQ_NODES[pred].word) != OSQ_UNLOCKED_VAL;
-	if (!OSQ_NAME(spin_on_owner)(&pred))
+	if (pred >= 0 && !OSQ_NAME(spin_on_owner)(&pred))
 		return OSQ_NAME(leave)(mine, pred);
 	own->pred = pred;
 	return true;
@@ -103,12 +101,14 @@ static void OSQ_NAME(osq_unlock)(void)
 {
 	struct optimistic_spin_queue *lock = &OSQ_NAME(queue);
 	struct osq_clh_mine *own = &OSQ_MINE[smp_processor_id()];
-	s32 mine = own->node;
+	s32 mine = own->node, pred = own->pred;
 
-	if (!own->waited && osq_read(lock->tail) == mine &&
-	    cmpxchg32(&lock->tail, mine, ~own->pred) == mine)
-		return;
-	own->node = own->pred;
+	if (pred < 0) {
+		if (osq_read(lock->tail) == mine && cmpxchg32(&lock->tail, mine, pred) == mine)
+			return;
+		pred = ~pred;
+	}
+	own->node = pred;
 	OSQ_HAND_OFF_RELEASE(OSQ_NODES[mine].word, OSQ_UNLOCKED_VAL);
 }
 
@@ -164,7 +164,6 @@ static __cold void OSQ_NAME(play_holding)(void)
 
 	OSQ_NODES[own->node].word = encode_cpu(smp_processor_id());
 	own->pred = own->node;
-	own->waited = true;
 }
 
 static noinline bool OSQ_NAME(hand_off)(void)
