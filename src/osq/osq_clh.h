@@ -104,7 +104,7 @@ static void OSQ_NAME(osq_unlock)(void)
 	s32 mine = own->node, pred = own->pred;
 
 	if (pred < 0) {
-		if (osq_read(lock->tail) == mine && cmpxchg32(&lock->tail, mine, pred) == mine)
+		if (likely(cmpxchg32(&lock->tail, mine, pred) == mine))
 			return;
 		pred = ~pred;
 	}
