@@ -15,6 +15,7 @@
 #define MIN_ROUNDS    11
 #define FEW_ROUNDS    5 /* where even MIN_ROUNDS would take PATIENCE times the budget */
 #define PATIENCE      3
+#define QUIET_US      2000
 #define TARGET_US     3 /* of one timed call */
 #define CALLS	      8 /* of n and of 2n operations make one sample: how a loop falls into step with
 			 * the pipeline is drawn anew at each entry, and is worth a cycle */
@@ -101,7 +102,7 @@ static void find_best_width(void)
 
 static bool narrow(const struct weather *w)
 {
-	return w->width > best_width + best_width / 8;
+	return w->width > best_width + best_width / 16;
 }
 
 static void look(struct weather *w)
@@ -213,13 +214,23 @@ static unsigned max_rounds(void)
 	return boot_cpu_data.emulated ? 5 : 201;
 }
 
+/* A sample with company is no good: wait a little for the end of it. */
+static void look_for_quiet(struct weather *w)
+{
+	u64 start = rdtsc_ordered();
+
+	do
+		look(w);
+	while (narrow(w) && rdtsc_ordered() - start < tsc_from_us(QUIET_US));
+}
+
 static void take_sample(struct bench_case *c, const struct session *s, unsigned n)
 {
 	struct weather before, after;
 	u64 value;
 	u8 mark = 0;
 
-	look(&before);
+	look_for_quiet(&before);
 	value = sample(c, s, n, &mark);
 	look(&after);
 	if (before.smi != after.smi)
