@@ -429,6 +429,15 @@ const char *ratio_text(char buf[RATIO_TEXT], s64 ratio, unsigned add)
 	return buf;
 }
 
+const char *bench_doubt(const struct bench_case *a, const struct bench_case *b)
+{
+	u64 x = a->stats->p50, y = b->stats->p50;
+
+	if ((x > y ? x - y : y - x) > a->stats->noise + b->stats->noise || options.icount >= 0)
+		return "";
+	return "; within the noise of this run: no claim";
+}
+
 void bench_finding(const char *name, const char *text, s64 ratio, unsigned decimals,
 		   const char *const *evidence)
 {

@@ -61,6 +61,10 @@ struct ratio bench_ratio(const struct bench_case *a, const struct bench_case *b)
 #define RATIO_TEXT 24
 const char *ratio_text(char buf[RATIO_TEXT], s64 ratio, unsigned add);
 
+/* What to add to a sentence about two medians: nothing, or that they are no further apart than the
+ * noise, so that nothing is claimed. */
+const char *bench_doubt(const struct bench_case *a, const struct bench_case *b);
+
 /* A finding that rests on times. Under emulation, where time is no measure of speed, it keeps its
  * text, says so, and has no ratio that anybody could draw or quote. Instructions under icount are
  * exact and keep it. */

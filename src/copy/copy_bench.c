@@ -312,17 +312,19 @@ BENCH(copy_offsets,
 
 /* -------------------------------------------------------------------- the first exhibit */
 
-static void tell_ratio(const char *where, struct ratio r)
+static void tell_ratio(const char *where, const struct bench_case *regressed,
+		       const struct bench_case *fixed)
 {
+	struct ratio r = bench_ratio(regressed, fixed);
 	const char *const evidence[] = {"bench:dispatcher_time", where,
 					"this exhibit turned the fragile key on for itself", NULL};
 	char text[220], mid[RATIO_TEXT], low[RATIO_TEXT], high[RATIO_TEXT];
 
 	mc_snprintf(text, sizeof(text),
 		    "%s: the regressed copy_mc_to_user takes %s times as long as the fixed one (%s to "
-		    "%s)",
+		    "%s)%s",
 		    where, ratio_text(mid, r.mid, 50), ratio_text(low, r.low, 50),
-		    ratio_text(high, r.high, 50));
+		    ratio_text(high, r.high, 50), bench_doubt(regressed, fixed));
 	bench_finding("dispatcher_time_ratio", text, r.mid, 4, evidence);
 }
 
@@ -353,7 +355,8 @@ static void dispatchers(const struct bench *b, unsigned len, bool cold, const ch
 	for (unsigned i = 0; i < count; i++)
 		cases[i].params[2] = (struct bench_param){.key = "fragile_key", .text = "on"};
 	bench_run(b, cases, count);
-	tell_ratio(where, bench_ratio(regressed, fixed));
+	if (regressed->stats && fixed->stats)
+		tell_ratio(where, regressed, fixed);
 	bench_free(cases, count);
 }
 

@@ -110,21 +110,18 @@ static unsigned list_spin(const struct lock_variant *v, struct trace_loop *loop)
 static void spin_finding(const struct bench_case *with, const struct bench_case *without,
 			 unsigned more)
 {
-	struct ratio r = bench_ratio(with, without);
 	s64 ticks = (s64)(with->stats->p50 - without->stats->p50);
+	s64 ratio = (s64)(with->stats->p50 * 10000 / max_of(without->stats->p50, 1ull));
 	static const char *const evidence[] = {"bench:spin", "listing:spin", NULL};
 	char text[240];
 
 	mc_snprintf(text, sizeof(text),
 		    "vcpu_is_preempted() and its argument cost %u instructions and %s%lld.%03lld "
-		    "%s in each spin (linux against static_key; ratio %lld.%04lld, 5th to 95th "
-		    "percentile %lld.%04lld to %lld.%04lld)",
+		    "%s in each spin (linux against static_key)%s",
 		    more, ticks < 0 ? "-" : "", (long long)(ticks < 0 ? -ticks : ticks) / 1000,
 		    (long long)(ticks < 0 ? -ticks : ticks) % 1000, bench_unit(),
-		    (long long)r.mid / 10000, (long long)r.mid % 10000, (long long)r.low / 10000,
-		    (long long)r.low % 10000, (long long)r.high / 10000,
-		    (long long)r.high % 10000);
-	bench_finding("spin_argument", text, r.mid, 4, evidence);
+		    bench_doubt(with, without));
+	bench_finding("spin_argument", text, ratio, 4, evidence);
 }
 
 /* Counted on the patched bytes, so it stands wherever it ran. */

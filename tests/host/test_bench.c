@@ -189,6 +189,24 @@ static void ratio_of_pairs(void **state)
 	assert_int_equal(r.high, 15000);
 }
 
+/* Two medians no further apart than what both may be off by: nothing is claimed. */
+static void doubt_is_said(void **state)
+{
+	struct stats a = {.p50 = 1000, .noise = 30}, b = {.p50 = 1050, .noise = 20};
+	struct bench_case x = {.stats = &a}, y = {.stats = &b};
+
+	(void)state;
+	assert_non_null(strstr(bench_doubt(&x, &y), "no claim"));
+	assert_non_null(strstr(bench_doubt(&y, &x), "no claim"));
+	b.noise = 19;
+	assert_string_equal(bench_doubt(&x, &y), "");
+	assert_string_equal(bench_doubt(&y, &x), "");
+	options.icount = 7;
+	b.noise = 1000;
+	assert_string_equal(bench_doubt(&x, &y), "");
+	options.icount = -1;
+}
+
 static void two_decimals(void **state)
 {
 	char text[RATIO_TEXT];
@@ -227,6 +245,7 @@ int main(void)
 		cmocka_unit_test(wraps),	 cmocka_unit_test(one_bad_window),
 		cmocka_unit_test(not_believed),	 cmocka_unit_test(bounded),
 		cmocka_unit_test(one_operation), cmocka_unit_test(overhead_is_taken_off),
+		cmocka_unit_test(doubt_is_said),
 		cmocka_unit_test(ratio_of_pairs), cmocka_unit_test(two_decimals),
 		cmocka_unit_test(log_outgrows), /* last: nothing is logged from then on */
 	};
