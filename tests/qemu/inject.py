@@ -6,33 +6,17 @@ virtual machine is stopped through the gdb stub, a hardware breakpoint set at th
 and the machine continued. When the breakpoint is met, the monitor's `mce` command raises the check
 on that processor, the breakpoint is removed, and the load is let run into it.
 """
-import json
 import re
-import socket
 import tempfile
-import time
 
 import capstone
+
+from monitor import PATIENCE, Monitor, connect
 
 DECODER = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
 DECODER.detail = True
 GENERAL = ["rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12",
            "r13", "r14", "r15", "rip"]  # the order of gdb's amd64 register packet
-PATIENCE = 10  # seconds for any answer
-
-
-def connect(path):
-    """QEMU makes its sockets before the guest runs, but not before Popen returns."""
-    for _ in range(100):
-        try:
-            link = socket.socket(socket.AF_UNIX)
-            link.settimeout(PATIENCE)
-            link.connect(str(path))
-            return link
-        except OSError:
-            link.close()
-            time.sleep(0.05)
-    raise TimeoutError(f"{path} does not answer")
 
 
 class Gdb:
@@ -90,33 +74,6 @@ class Gdb:
         raw = bytes.fromhex(self.ask("g"))
         return {name: int.from_bytes(raw[8 * i:8 * i + 8], "little")
                 for i, name in enumerate(GENERAL)}
-
-
-class Monitor:
-    """QMP, and the human monitor behind it."""
-
-    def __init__(self, path):
-        self.link, self.events = connect(path), []
-        self.file = self.link.makefile("rw")
-        json.loads(self.file.readline())  # the greeting
-        self.ask("qmp_capabilities")
-
-    def ask(self, command, **arguments):
-        self.file.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
-        self.file.flush()
-        while True:
-            answer = json.loads(self.file.readline())
-            if "return" in answer or "error" in answer:
-                return answer
-            self.events.append(answer)
-
-    def last_words(self):
-        """Every event up to the end of QEMU, which must have ended or be about to."""
-        self.events += map(json.loads, self.file)
-        return self.events
-
-    def human(self, line):
-        return self.ask("human-monitor-command", **{"command-line": line})["return"]
 
 
 def loaded_address(gdb, registers):

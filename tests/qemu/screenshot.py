@@ -4,34 +4,14 @@
 
     screenshot.py OUT.png [OPTIONS]
 """
-import json
 import shutil
-import socket
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 import rig
-
-
-def qmp(path, *commands):
-    """Talk to a running QEMU: greeting, capabilities, then each command's answer."""
-    with socket.socket(socket.AF_UNIX) as s:
-        s.settimeout(10)
-        s.connect(str(path))
-        stream = s.makefile("rw")
-        stream.readline()
-        answers = []
-        for command in ({"execute": "qmp_capabilities"}, *commands):
-            stream.write(json.dumps(command) + "\n")
-            stream.flush()
-            while True:
-                answer = json.loads(stream.readline())
-                if "return" in answer or "error" in answer:
-                    answers.append(answer)
-                    break
-        return answers[1:]
+from monitor import Monitor
 
 
 def screenshot(out, options="", **more):
@@ -42,8 +22,7 @@ def screenshot(out, options="", **more):
         if not event or event["event"] != "done":
             return None
         time.sleep(2)  # the verdict is drawn after the last event
-        qmp(folder / "qmp", {"execute": "screendump",
-                             "arguments": {"filename": str(Path(out).absolute()), "format": "png"}})
+        Monitor(folder / "qmp").ask("screendump", filename=str(Path(out).absolute()), format="png")
         return rig.STOP
 
     monitor = ("-qmp", f"unix:{folder / 'qmp'},server=on,wait=off")

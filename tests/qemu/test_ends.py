@@ -6,7 +6,7 @@ import time
 import pytest
 
 import rig
-from inject import Monitor, connect
+from monitor import Monitor, connect
 
 # What QEMU itself says of the guest's end; both end it, with the same status.
 ENDS = {"reset": "guest-reset", "off": "guest-shutdown"}
