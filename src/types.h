@@ -71,6 +71,11 @@ void *memmove(void *dst, const void *src, size_t n);
 void *memset(void *dst, int c, size_t n);
 int memcmp(const void *a, const void *b, size_t n);
 
+static inline u64 apart(u64 a, u64 b)
+{
+	return a > b ? a - b : b - a;
+}
+
 static inline size_t text_length(const char *text)
 {
 	size_t n = 0;

@@ -96,8 +96,9 @@ static void find_best_width(void)
 {
 	u64 end = rdtsc_ordered() + tsc_from_us(20000);
 
-	while (best_width == ~0ull || rdtsc_ordered() < end)
+	do
 		look_at_width();
+	while (rdtsc_ordered() < end);
 }
 
 static bool narrow(const struct weather *w)
@@ -422,18 +423,10 @@ struct ratio bench_ratio(const struct bench_case *a, const struct bench_case *b)
 	};
 }
 
-const char *ratio_text(char buf[RATIO_TEXT], s64 ratio, unsigned add)
-{
-	ratio = (ratio + add) / 100;
-	mc_snprintf(buf, RATIO_TEXT, "%lld.%02lld", (long long)(ratio / 100), (long long)(ratio % 100));
-	return buf;
-}
-
 const char *bench_doubt(const struct bench_case *a, const struct bench_case *b)
 {
-	u64 x = a->stats->p50, y = b->stats->p50;
-
-	if ((x > y ? x - y : y - x) > a->stats->noise + b->stats->noise || options.icount >= 0)
+	if (options.icount >= 0 ||
+	    apart(a->stats->p50, b->stats->p50) > a->stats->noise + b->stats->noise)
 		return "";
 	return "; within the noise of this run: no claim";
 }

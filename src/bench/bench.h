@@ -56,11 +56,6 @@ struct ratio {
 	s64 mid, low, high;
 };
 struct ratio bench_ratio(const struct bench_case *a, const struct bench_case *b);
-/* A ratio of that kind with two decimals. `add` is what rounds the others: 50 to the nearest, 99 up
- * (for an "at most"), 0 down (for an "at least"). */
-#define RATIO_TEXT 24
-const char *ratio_text(char buf[RATIO_TEXT], s64 ratio, unsigned add);
-
 /* What to add to a sentence about two medians: nothing, or that they are no further apart than the
  * noise, so that nothing is claimed. */
 const char *bench_doubt(const struct bench_case *a, const struct bench_case *b);

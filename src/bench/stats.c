@@ -55,7 +55,7 @@ u64 stats_percentile(const u64 *sorted, unsigned count, unsigned permille)
 	return sorted[rank ? min_of(rank, count) - 1 : 0];
 }
 
-static u64 isqrt(u64 n)
+u64 isqrt(u64 n)
 {
 	u64 root = 0;
 
@@ -88,10 +88,7 @@ void stats_mark_clock(struct stats *s)
 	stats_sort(sorted, n);
 	s->clock_median = (u32)stats_percentile(sorted, n, 500);
 	for (unsigned i = 0; i < s->count; i++) {
-		u32 off = s->clock[i] > s->clock_median ? s->clock[i] - s->clock_median
-							: s->clock_median - s->clock[i];
-
-		if (s->clock[i] && off * 50 > s->clock_median)
+		if (s->clock[i] && apart(s->clock[i], s->clock_median) * 50 > s->clock_median)
 			s->mark[i] |= STATS_MARK_FREQ;
 	}
 }
@@ -120,11 +117,6 @@ static void median_interval(struct stats *s, const u64 *sorted)
 
 	s->ci_low = sorted[middle > half_width ? middle - half_width : 0];
 	s->ci_high = sorted[min_of(middle + half_width, (u64)s->samples - 1)];
-}
-
-static u64 apart(u64 a, u64 b)
-{
-	return a > b ? a - b : b - a;
 }
 
 /* Median of the undisturbed samples from..to in the order in which they were taken; 0: none. */

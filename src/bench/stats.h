@@ -48,6 +48,8 @@ unsigned stats_unmarked(const struct stats *s);
 void stats_finish(struct stats *s);
 /* Sorts in place; deterministic. */
 void stats_sort(u64 *values, unsigned count);
+/* Integer square root. */
+u64 isqrt(u64 n);
 /* Nearest-rank percentile (0 … 1000 per mille) of sorted values. count > 0. */
 u64 stats_percentile(const u64 *sorted, unsigned count, unsigned permille);
 

@@ -185,11 +185,10 @@ static void ask_base_frequency(void)
 
 static void compare_sources(const struct tsc_source *a, const struct tsc_source *b)
 {
-	u64 apart = a->hz > b->hz ? a->hz - b->hz : b->hz - a->hz;
 	bool rounded = !memcmp(b->name, "cpuid-16h", 10);
 
 	/* A window of 10 ms under emulation says nothing that fine. */
-	if (apart * (rounded ? 500 : 1000) > a->hz && !boot_cpu_data.emulated)
+	if (apart(a->hz, b->hz) * (rounded ? 500 : 1000) > a->hz && !boot_cpu_data.emulated)
 		event_warn("TSC frequency: %s says %llu Hz, %s says %llu Hz", a->name,
 			   (unsigned long long)a->hz, b->name, (unsigned long long)b->hz);
 }

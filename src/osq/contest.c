@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "contest.h"
 #include "atomic.h"
+#include "../bench/stats.h"
 #include "../bench/tsc.h"
 #include "../cpu/percpu.h"
 #include "../platform.h"
@@ -43,21 +44,6 @@ __cold int contest_init(void)
 	contestants = platform_alloc(platform_cpus() * sizeof(*contestants));
 	handoff_pool = platform_alloc(platform_cpus() * sizeof(u64) * CONTEST_SAMPLES);
 	return contestants && handoff_pool ? 0 : -ENOMEM;
-}
-
-__cold u64 isqrt(u64 x)
-{
-	u64 root = 0;
-
-	for (u64 bit = 1ull << 62; bit; bit >>= 2) {
-		if (x >= root + bit) {
-			x -= root + bit;
-			root = (root >> 1) + bit;
-		} else {
-			root >>= 1;
-		}
-	}
-	return root;
 }
 
 __cold unsigned contest_cpus(u16 *cpus, unsigned want)

@@ -72,8 +72,6 @@ u64 contest_wait_bound(const struct contest *c);
 /* The first `want` usable processors, beginning with the caller's; returns how many. */
 unsigned contest_cpus(u16 *cpus, unsigned want);
 
-/* Integer square root. */
-u64 isqrt(u64 x);
 /*
  * Half a round trip of one line between two processors, in ticks: a ping-pong through the same
  * polling loop as the locks', no PAUSE in it. `samples` of `count` readings; returns how many were

@@ -66,5 +66,9 @@ unsigned utf8_length(const u8 *s);
  * zone and SSE, neither of which survives a firmware interrupt on the same stack. */
 int mc_snprintf(char *buf, size_t len, const char *fmt, ...) __printf(3, 4);
 int mc_vsnprintf(char *buf, size_t len, const char *fmt, va_list ap);
+/* A ratio in 1/10000 with two decimals. `add` is what rounds the others: 50 to the nearest, 99 up
+ * (for an "at most"), 0 down (for an "at least"). */
+#define RATIO_TEXT 24
+const char *ratio_text(char buf[RATIO_TEXT], s64 ratio, unsigned add);
 
 #endif

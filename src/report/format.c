@@ -161,3 +161,10 @@ int mc_snprintf(char *buf, size_t len, const char *fmt, ...)
 	va_end(ap);
 	return n;
 }
+
+const char *ratio_text(char buf[RATIO_TEXT], s64 ratio, unsigned add)
+{
+	ratio = (ratio + add) / 100;
+	mc_snprintf(buf, RATIO_TEXT, "%lld.%02lld", (long long)(ratio / 100), (long long)(ratio % 100));
+	return buf;
+}

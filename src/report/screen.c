@@ -263,7 +263,7 @@ static unsigned part_of(const struct screen_finding *f)
 /* The text ends at a word. */
 static void draw_finding(const struct screen_finding *f, s64 most)
 {
-	char text[sizeof(f->text)], picture[FINDING_BAR + 1];
+	char text[sizeof(f->text)], picture[FINDING_BAR + 1], ratio[RATIO_TEXT];
 	unsigned len = mc_snprintf(text, sizeof(text), "%s", f->text);
 
 	if (len > FINDING_TEXT) {
@@ -272,8 +272,7 @@ static void draw_finding(const struct screen_finding *f, s64 most)
 		mc_snprintf(text + len, 3, "..");
 	}
 	bar(picture, f->ratio, most, FINDING_BAR, '=', ' ');
-	line(" %3lld.%02lld %s %s", (long long)((f->ratio + 50) / 10000),
-	     (long long)((f->ratio + 50) / 100 % 100), picture, text);
+	line(" %6s %s %s", ratio_text(ratio, f->ratio, 50), picture, text);
 }
 
 /* Bars: what was counted or timed against the greatest of its name. */

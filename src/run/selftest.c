@@ -99,35 +99,20 @@ TEST(selftest, features_frozen, "a feature cannot be changed after the freeze", 
 	      "a refused change went in all the same");
 }
 
-/* A read that may fault: returns false when the extable took over. */
-static bool peek(const u8 *p)
-{
-	bool ok = true;
-
-	__asm__ volatile("1:	movb (%1), %%al\n"
-			 "	jmp 3f\n"
-			 "2:	movb $0, %0\n"
-			 "3:\n" _ASM_EXTABLE_TYPE(1b, 2b, EX_TYPE_DEFAULT)
-			 : "+q"(ok)
-			 : "r"(p)
-			 : "rax", "memory");
-	return ok;
-}
-
-/* The same for a write. */
-static bool scribble(u8 *p)
-{
-	bool ok = true;
-
-	__asm__ volatile("1:	movb $1, (%1)\n"
-			 "	jmp 3f\n"
-			 "2:	movb $0, %0\n"
-			 "3:\n" _ASM_EXTABLE_TYPE(1b, 2b, EX_TYPE_DEFAULT)
-			 : "+q"(ok)
-			 : "r"(p)
-			 : "memory");
-	return ok;
-}
+/* One access that may fault, of %1: false when the extable took over. */
+#define ACCESS(insn, p)                                                                             \
+	({                                                                                         \
+		bool ok = true;                                                                    \
+												   \
+		__asm__ volatile("1:	" insn "\n"                                               \
+				 "	jmp 3f\n"                                                 \
+				 "2:	movb $0, %0\n"                                            \
+				 "3:\n" _ASM_EXTABLE_TYPE(1b, 2b, EX_TYPE_DEFAULT)                 \
+				 : "+q"(ok)                                                        \
+				 : "r"(p)                                                          \
+				 : "rax", "memory");                                               \
+		ok;                                                                                \
+	})
 
 struct access {
 	bool absent_read, read_only_written;
@@ -137,8 +122,8 @@ static void try_both(void *arg)
 {
 	struct access *a = arg;
 
-	a->absent_read = peek(platform_arena());
-	a->read_only_written = scribble(platform_arena() + PAGE_SIZE);
+	a->absent_read = ACCESS("movb (%1), %%al", platform_arena());
+	a->read_only_written = ACCESS("movb $1, (%1)", platform_arena() + PAGE_SIZE);
 }
 
 TEST(selftest, fault_recovered, "a page fault arrives, is looked up in the extable, and continues",
